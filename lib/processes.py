@@ -1,0 +1,71 @@
+"""Folders held by one process, and children that die with their parent."""
+
+import ctypes
+import fcntl
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from lib import paths
+
+_HELD = "QRELBOOK_LOCK"  # the folder that a parent holds for its children
+_PR_SET_PDEATHSIG = 1
+
+
+class Locked(RuntimeError):
+    """Another process holds the folder."""
+
+
+@contextmanager
+def lock(path: Path) -> Iterator[None]:
+    """Hold a run folder, or the lock file of one part, for this process and the children it starts meanwhile.
+
+    The kernel drops the lock when the process dies, however it dies. A second process is
+    refused with the holder's pid. Inside a process whose parent holds it, nothing is done.
+    """
+    path = Path(path).resolve()
+    held = os.environ.get(_HELD)
+    if held and path.is_relative_to(held):
+        yield
+        return
+    target = path.with_name(f".{path.name}.lock") if path.suffix else path / ".lock"
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with open(target, "a+") as handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            handle.seek(0)
+            holder = handle.read().strip() or "unknown"
+            raise Locked(f"{paths.shown(path)} is in use by process {holder}; wait for it to end, or stop it with kill {holder}") from None
+        handle.truncate(0)
+        handle.write(str(os.getpid()))
+        handle.flush()
+        os.environ[_HELD] = str(path)
+        try:
+            yield
+        finally:
+            handle.truncate(0)
+            if held is None:
+                del os.environ[_HELD]
+            else:
+                os.environ[_HELD] = held
+
+
+def die_with_parent() -> None:
+    """Ask the kernel to kill this process when the one that started it dies."""
+    parent = os.getppid()
+    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:  # it died in between
+        os._exit(1)
+
+
+def child(module: str, *arguments: str, **options) -> subprocess.Popen:
+    """Start `python -m module arguments` in a process group of its own that dies with this process.
+
+    Only the child's own code can ask for that: its main calls `die_with_parent`.
+    """
+    return subprocess.Popen([sys.executable, "-m", module, *arguments], start_new_session=True, **options)
