@@ -32,7 +32,7 @@ def lock(path: Path) -> Iterator[None]:
     if held and path.is_relative_to(held):
         yield
         return
-    target = path.with_name(f".{path.name}.lock") if path.suffix else path / ".lock"
+    target = path.with_name(f".{path.name}.lock") if path.suffix == ".parquet" else path / ".lock"
     target.parent.mkdir(parents=True, exist_ok=True)
     with open(target, "a+") as handle:
         try:

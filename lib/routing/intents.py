@@ -1,0 +1,42 @@
+"""The rows that send pairs to judges."""
+
+from collections.abc import Mapping
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lib import contracts
+
+
+class RoutingError(ValueError):
+    """A pair cannot be routed, or a pair of the dense top 20 was left out."""
+
+
+def intents(rows: Mapping[str, np.ndarray], judge: str, version: str, stage: str, reason: str, max_chars: int | None, **more) -> pa.Table:
+    n = len(rows["query"])
+    constant = {"judge": judge, "version": version, "stage": stage, "reason": reason, "max_chars": max_chars}
+    columns = {name: pa.repeat(pa.scalar(value, contracts.TABLES["intents"].field(name).type), n) for name, value in constant.items()}
+    rank = more.get("rank", np.zeros(n, np.int16))
+    round_ = more.get("round", np.ones(n, np.int16))
+    withdrawn = more.get("withdrawn", np.zeros(n, bool))
+    return contracts.table(
+        "intents",
+        {"query": rows["query"], "doc": rows["doc"], "rank": rank.astype(np.int16), "round": round_.astype(np.int16), "withdrawn": withdrawn} | columns,
+    )
+
+
+def by_query(rows: pa.Table) -> pa.Table:
+    return rows.take(pc.sort_indices(rows, [(name, "ascending") for name in ("query", "doc", "judge", "stage")]))
+
+
+def unit_hash(seed: int, *numbers: np.ndarray) -> np.ndarray:
+    """A uniform number in [0, 1) for each row of integers, the same on every machine (splitmix64)."""
+    state = np.full(np.broadcast(*numbers).shape, np.uint64(seed))
+    with np.errstate(over="ignore"):
+        for number in numbers:
+            state = (state ^ number.astype(np.uint64)) + np.uint64(0x9E3779B97F4A7C15)
+            state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+            state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+            state ^= state >> np.uint64(31)
+    return (state >> np.uint64(11)) / np.float64(2**53)
