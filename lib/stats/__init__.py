@@ -1,0 +1,1 @@
+"""Measures over queries, ranks and labels; numpy arrays in, numbers with their n out."""
