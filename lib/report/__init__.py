@@ -1,0 +1,1 @@
+"""Tables and figures as the paper prints them."""
