@@ -1,0 +1,1 @@
+"""Three exact retrieval routes, their fusion, and the scorer that orders pairs."""

@@ -1,0 +1,145 @@
+"""The ranked lists of a route: selecting the best k, merging lists of document parts, the `hits` table.
+
+The order of every route is one total order: score rounded to float32, higher first, then
+corpus row, lower first. A heap or a merge under it gives the same list whatever the order
+in which documents arrive, and the list for k is a prefix of the list for k + 1.
+"""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
+
+import numba
+import numpy as np
+import pyarrow as pa
+
+from lib import contracts
+
+
+class Hits(NamedTuple):
+    """Documents of each query, best first; -1 and 0 after the last hit."""
+
+    doc: np.ndarray  # int32[queries, k], corpus rows
+    score: np.ndarray  # float32[queries, k]
+
+
+class Heap(NamedTuple):
+    """The best k of each query so far, the worst of them at place 0."""
+
+    doc: np.ndarray  # int32[queries, k]
+    score: np.ndarray  # float32[queries, k]
+    size: np.ndarray  # int32[queries]
+
+
+def heap(queries: int, k: int) -> Heap:
+    """An empty heap for each query."""
+    if k < 1:
+        raise ValueError(f"k is {k}; a route keeps at least 1 document a query")
+    return Heap(np.full((queries, k), -1, np.int32), np.full((queries, k), -np.inf, np.float32), np.zeros(queries, np.int32))
+
+
+@numba.njit(cache=True, nogil=True)
+def _ahead(score_a, doc_a, score_b, doc_b):
+    return score_a > score_b or (score_a == score_b and doc_a < doc_b)
+
+
+@numba.njit(cache=True, nogil=True)
+def offer(doc, score, size, new_doc, new_score):
+    """Put a document into one query's heap if it is among the best len(doc); the new size."""
+    k = len(doc)
+    if size < k:
+        at = size
+        while at > 0:
+            up = (at - 1) // 2
+            if not _ahead(score[up], doc[up], new_score, new_doc):
+                break
+            doc[at], score[at] = doc[up], score[up]
+            at = up
+        doc[at], score[at] = new_doc, new_score
+        return size + 1
+    if _ahead(new_score, new_doc, score[0], doc[0]):
+        at = 0
+        while True:
+            down = 2 * at + 1
+            if down >= k:
+                break
+            if down + 1 < k and _ahead(score[down], doc[down], score[down + 1], doc[down + 1]):
+                down += 1
+            if not _ahead(new_score, new_doc, score[down], doc[down]):
+                break
+            doc[at], score[at] = doc[down], score[down]
+            at = down
+        doc[at], score[at] = new_doc, new_score
+    return size
+
+
+def ranked(best: Heap) -> Hits:
+    """The heaps as lists, best first."""
+    order = np.lexsort((best.doc, -best.score), axis=-1)
+    doc, score = np.take_along_axis(best.doc, order, 1), np.take_along_axis(best.score, order, 1)
+    return Hits(doc, np.where(doc < 0, np.float32(0), score))
+
+
+@numba.njit(cache=True, nogil=True)
+def _merge(doc_a, score_a, doc_b, score_b, doc, score):
+    for q in range(doc.shape[0]):
+        a = b = 0
+        for place in range(doc.shape[1]):
+            has_a = a < doc_a.shape[1] and doc_a[q, a] >= 0
+            has_b = b < doc_b.shape[1] and doc_b[q, b] >= 0
+            if has_a and (not has_b or _ahead(score_a[q, a], doc_a[q, a], score_b[q, b], doc_b[q, b])):
+                doc[q, place], score[q, place] = doc_a[q, a], score_a[q, a]
+                a += 1
+            elif has_b:
+                doc[q, place], score[q, place] = doc_b[q, b], score_b[q, b]
+                b += 1
+            else:
+                break
+
+
+def merge(a: Hits, b: Hits, k: int) -> Hits:
+    """The best k of two lists over disjoint documents, for each query.
+
+    Exact: a document's score does not depend on the part it stands in.
+    """
+    merged = none(len(a.doc), k)
+    _merge(a.doc, a.score, b.doc, b.score, merged.doc, merged.score)
+    return merged
+
+
+def none(queries: int, k: int) -> Hits:
+    """Lists without a hit."""
+    return Hits(np.full((queries, k), -1, np.int32), np.zeros((queries, k), np.float32))
+
+
+def in_threads(search: Callable[[int, int], None], queries: int, threads: int) -> None:
+    """Run `search(first, last)` over ranges of the queries; the ranges write to different rows."""
+    edges = np.linspace(0, queries, threads + 1).astype(int)
+    if threads == 1:
+        search(0, queries)
+        return
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(search, edges[:-1], edges[1:]))
+
+
+def removed_mask(removed, documents: int) -> np.ndarray:
+    """bool[documents] from what the caller gave; None removes nothing."""
+    mask = np.zeros(documents, bool) if removed is None else np.asarray(removed)
+    if mask.dtype != bool or mask.shape != (documents,):
+        raise ValueError(f"removed is {mask.dtype}{list(mask.shape)}; it is one bool for each of the {documents} documents")
+    return mask
+
+
+def table(found: Hits) -> pa.Table:
+    """The `hits` table of lists, filled up to contracts.DEPTH places."""
+    queries, k = found.doc.shape
+    if k > contracts.DEPTH:
+        raise ValueError(f"the hits table holds {contracts.DEPTH} places a query, not {k}; search with k={contracts.DEPTH}")
+    full = none(queries, contracts.DEPTH)
+    full.doc[:, :k], full.score[:, :k] = found
+    return contracts.table("hits", {"doc": contracts.as_places(full.doc), "score": contracts.as_places(full.score)})
+
+
+def from_table(hits: pa.Table) -> Hits:
+    """The lists of a `hits` table, contracts.DEPTH places a query."""
+    return Hits(contracts.places(hits["doc"]), contracts.places(hits["score"]))

@@ -1,0 +1,106 @@
+"""The inverted index of one document part over the units that the queries hold.
+
+A unit is a word (BM25) or a word n-gram (5-gram route). The queries are known ahead, so
+only their units are indexed and counted. Statistics are sums: they add over document parts.
+"""
+
+from collections.abc import Iterable, Sequence
+from itertools import repeat
+from typing import NamedTuple
+
+import numba
+import numpy as np
+
+from lib import text
+from lib.retrieval import hits
+from lib.retrieval.hits import Hits
+
+
+class Groups(NamedTuple):
+    """Distinct members of each group: group g has `member[start[g]:start[g + 1]]`, ascending, each `count` times."""
+
+    start: np.ndarray  # int64[groups + 1]
+    member: np.ndarray  # int32
+    count: np.ndarray  # int64
+
+
+class Postings(NamedTuple):
+    """One document part: `units` groups its documents (rows inside the part) by unit; `length` is int64[documents], in words."""
+
+    units: Groups
+    length: np.ndarray
+
+
+class Statistics(NamedTuple):
+    """Of all documents, the removed ones too: how many, their words, and how many hold each unit (int64[units])."""
+
+    documents: int
+    words: int
+    df: np.ndarray
+
+
+def group(key: np.ndarray, member: np.ndarray, keys: int, members: int) -> Groups:
+    """Group flat (key, member) pairs by key; both count from 0, and keys * members < 2**63."""
+    pairs, count = np.unique(key.astype(np.int64) * max(members, 1) + member, return_counts=True)
+    start = np.searchsorted(pairs, np.arange(keys + 1, dtype=np.int64) * max(members, 1))
+    return Groups(start, (pairs % max(members, 1)).astype(np.int32), count)
+
+
+def vocabulary(queries: Iterable[str]) -> dict[str, int]:
+    """The distinct words of the queries, numbered in the order of their bytes."""
+    return {word: number for number, word in enumerate(sorted({word for query in queries for word in text.tokens(query)}))}
+
+
+def words(texts: Sequence[str], known: dict[str, int]) -> tuple[np.ndarray, np.ndarray]:
+    """The word numbers of all texts end to end (-1: not known), and the length of each text in words."""
+    numbers, length = [np.empty(0, np.int32)], np.zeros(len(texts), np.int64)
+    for i, one in enumerate(texts):
+        found = text.tokens(one)
+        length[i] = len(found)
+        numbers.append(np.fromiter(map(known.get, found, repeat(-1)), np.int32, len(found)))
+    return np.concatenate(numbers), length
+
+
+def statistics(postings: Postings) -> Statistics:
+    """The statistics of one document part."""
+    return Statistics(len(postings.length), int(postings.length.sum()), np.diff(postings.units.start))
+
+
+@numba.njit(cache=True, nogil=True)
+def _search(first, last, q_start, q_unit, weight, start, member, part, removed, row, scale, doc, score, size):
+    sums = np.zeros(len(removed), part.dtype)
+    touched = np.empty(len(removed), np.int32)
+    for q in range(first, last):
+        n = 0
+        for i in range(q_start[q], q_start[q + 1]):
+            for j in range(start[q_unit[i]], start[q_unit[i] + 1]):
+                d = member[j]
+                if sums[d] == 0:
+                    touched[n] = d
+                    n += 1
+                sums[d] += weight[i] * part[j]
+        for i in range(n):
+            d = touched[i]
+            if not removed[d]:
+                size[q] = hits.offer(doc[q], score[q], size[q], row + d, np.float32(sums[d]) * scale)
+            sums[d] = 0
+
+
+def search(postings: Postings, queries: Groups, weight, part, scale: float, k: int, removed, row: int, threads: int) -> Hits:
+    """The best k documents of the part for each query, by the sum over its units u, ascending, of weight * part.
+
+    `weight` goes with `queries.member`, `part` with `postings.units.member`; both are above 0 and both float64 or int64.
+    The sum is rounded to float32, then multiplied by `scale`, a power of two. `row` is the corpus row of the part's first document.
+    """
+    best = hits.heap(len(queries.start) - 1, k)
+    mask = hits.removed_mask(removed, len(postings.length))
+
+    def one_range(first: int, last: int) -> None:
+        units = postings.units
+        _search(
+            first, last, queries.start, queries.member, weight, units.start, units.member, part, mask,
+            row, np.float32(scale), best.doc, best.score, best.size,
+        )
+
+    hits.in_threads(one_range, len(best.size), threads)
+    return hits.ranked(best)
