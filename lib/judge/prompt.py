@@ -15,10 +15,11 @@ PARAMETERS = frozenset(
 
 
 class Prompt(NamedTuple):
-    """The rubric: the text of the file and the hash of its bytes."""
+    """The rubric: the text of the file, the hash of its bytes, and where it lies."""
 
     text: str
     sha256: str
+    path: Path
 
 
 class Judge(NamedTuple):
@@ -44,7 +45,7 @@ def load(path: str | Path = PROMPT) -> Prompt:
         raise ValueError(f"{paths.shown(path)} is not UTF-8 ({error}); save it as UTF-8") from None
     if not text.strip():
         raise ValueError(f"{paths.shown(path)} is empty; a judge needs its rubric")
-    return Prompt(text, hashlib.sha256(data).hexdigest())
+    return Prompt(text, hashlib.sha256(data).hexdigest(), Path(path))
 
 
 def judge(model: str, prompt: str | Path = PROMPT, **parameters) -> Judge:

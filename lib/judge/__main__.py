@@ -1,0 +1,127 @@
+"""Show what is known of one pair: `python -m lib.judge show QID DOCID [--run sample]`."""
+
+import argparse
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow.compute as pc
+
+from lib import contracts, corpus, ids, paths
+from lib.judge import answers, store
+
+ROUTES = ("dense", "bm25", "ngram")
+
+
+class Unknown(ValueError):
+    """No such query or document in the run."""
+
+
+def _row(column, value: str, kind: str, run: Path) -> int:
+    at = pc.index(column, value).as_py()
+    if at < 0:
+        raise Unknown(f"{paths.shown(run)} has no {kind} {ascii(value)}; its {kind} ids are like {column[0].as_py() if len(column) else 'nothing'}")
+    return at
+
+
+def _part_rows(table: str, folder: Path, part: str):
+    """One part of a table, or None where the run has not come to it."""
+    source = folder / f"{part}.parquet"
+    return contracts.read_part(table, source) if source.exists() else None
+
+
+def _place(docs, doc: int) -> int | None:
+    """The rank from 1, None where the list lacks the document."""
+    return docs.index(doc) + 1 if doc in docs else None
+
+
+def _retrieved(run: Path, part: str, query: int, at: int, doc: int) -> Iterator[str]:
+    for route in ROUTES:
+        hits = _part_rows("hits", run / "hits" / route, part)
+        if hits is not None:
+            place = _place(hits["doc"][at].as_py(), doc)
+            yield f"{route}: " + (f"rank {place}, score {hits['score'][at].as_py()[place - 1]:.6g}" if place else f"not in the top {contracts.DEPTH}")
+    fused = _part_rows("fused", run / "fused", part)
+    if fused is not None:
+        place = _place(fused["doc"][at].as_py(), doc)
+        yield f"fused: place {place}" if place else f"fused: not in the top {contracts.CUT}"
+    reranked = _part_rows("rerank", run / "rerank", part)
+    if reranked is not None:
+        mine = reranked.filter(pc.and_(pc.equal(reranked["query"], query), pc.equal(reranked["doc"], doc))).to_pylist()
+        yield f"reranker: {mine[0]['score']:.6g} by {mine[0]['model']}" if mine else "reranker: not scored"
+
+
+def _routed(run: Path, part: str, query: int, doc: int) -> Iterator[str]:
+    for name in store.SETS:
+        rows = _part_rows("intents", run / "intents" / name, part)
+        for row in rows.to_pylist() if rows is not None else []:
+            if (row["query"], row["doc"]) == (query, doc):
+                state = ", withdrawn" if row["withdrawn"] else ""
+                yield f"sent to {row['judge']} as {row['version']} {row['stage']} round {row['round']}: {row['reason']}{state}"
+
+
+def _asked(run: Path, part: str, query: int, doc: int) -> Iterator[str]:
+    for name in store.SETS:
+        for row in store.read(store.path(run, name, part)):
+            if (row["query"], row["doc"]) == (query, doc):
+                score = f", score {row['score']}" if row["status"] in answers.VALID else ""
+                yield (
+                    f"call {row['attempt']} of pass {row['pass']} for {name}: {row['status']}{score}"
+                    f" ({row['model']}, prompt {row['prompt_sha256'][:8]})"
+                )
+                if said := row["rationale"] or row["detail"]:
+                    yield f"    {' '.join(said.split())}"
+
+
+def _label(run: Path, part: str, qid: str, docid: str, sent: bool, asked: bool) -> str:
+    rows = _part_rows("labels", run / "labels", part)
+    if rows is None:
+        return "label: none, the run has written no labels yet"
+    mine = rows.filter(pc.and_(pc.equal(rows["qid"], qid), pc.equal(rows["docid"], docid))).to_pylist()
+    if mine:
+        label = "null (the query cannot be evaluated)" if mine[0]["label"] is None else mine[0]["label"]
+        return f"label: {label} by {mine[0]['judge']}, {mine[0]['version']} {mine[0]['stage']} round {mine[0]['round']}"
+    if not sent:
+        return "label: none, no route sent the pair to a judge"
+    return "label: none, no call gave a valid reply that counts" if asked else "label: none, the LLM was not asked"
+
+
+def show(run: Path, qid: str, docid: str) -> Iterator[str]:
+    """Lines on ranks, routing, calls and label of one pair; Unknown where the run has no such id."""
+    queries = corpus.all_queries(run, ["qid"])["qid"]
+    documents = corpus.all_documents(run, ["docid"])["docid"]
+    query = _row(queries, qid, "query", run)
+    try:
+        doc = _row(documents, docid, "document", run)
+    except Unknown:
+        doc = next((at for other in (ids.api(docid), ids.analysis(docid)) if (at := pc.index(documents, other).as_py()) >= 0), None)
+        if doc is None:
+            raise
+    part = next(part for part in corpus.parts(run, "queries") if part.first <= query < part.first + part.rows)
+    yield f"query {qid}, document {documents[doc].as_py()}"
+    yield from _retrieved(run, part.shard, query, query - part.first, doc)
+    sent = list(_routed(run, part.shard, query, doc))
+    asked = list(_asked(run, part.shard, query, doc))
+    yield from sent or ["not sent to any judge"]
+    yield from asked or ["no call was made"]
+    yield _label(run, part.shard, qid, documents[doc].as_py(), bool(sent), bool(asked))
+
+
+def main(arguments: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser("python -m lib.judge", description="Look at single pairs of a run.")
+    steps = parser.add_subparsers(dest="step", required=True)
+    step = steps.add_parser("show", help="ranks, routing, every call and the label of one pair")
+    step.add_argument("qid")
+    step.add_argument("docid", help="in either spelling")
+    step.add_argument("--run", default="sample", help="the plan's name, or a run folder")
+    given = parser.parse_args(arguments)
+    run = Path(given.run) if "/" in given.run else paths.run_folder(given.run)
+    try:
+        for line in show(run, given.qid, given.docid):
+            print(line)
+    except (ValueError, OSError) as error:
+        sys.exit(f"lib.judge: {error}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,113 @@
+"""The ledger of a judging run: every pair sent is valid, a gap with its class, or withdrawn."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lib.judge import answers, pairs, store
+from lib.judge.pairs import Pairs
+from lib.judge.prompt import Judge
+
+LINE = ["set", "version", "stage", "round"]
+GAPS = [name for name in (*answers.CLASSES, answers.UNASKED) if name not in answers.VALID]
+COUNTS = ["sent", "valid", "unevaluable", "gaps", "withdrawn"]
+
+
+class LedgerError(ValueError):
+    """The ledger does not close."""
+
+
+def ledger(run: str | Path, sets: Sequence[str], by: Judge) -> pd.DataFrame:
+    """One row a set, version, stage and round, in the order of `sets`: sent, valid (unevaluable included),
+    unevaluable, gaps, withdrawn, then the gaps by class (all classes, in a fixed order).
+
+    `sent` is counted from the intents, the rest from the answers; `close` compares them.
+    """
+    render = Pairs(run, by)
+    lines = []
+    for name in sets:
+        sent, found = Counter(), Counter()
+        for part in pairs.parts(run, name):
+            sent.update(_keys(pairs.intents(run, name, part)))
+            told = answers.answers(run, name, part, render)
+            found.update(zip(_keys(told), told["answer"].to_pylist(), strict=True))
+        for key in sorted(set(sent) | {key for key, _ in found}):
+            lines.append({"set": name, **dict(zip(LINE[1:], key, strict=True)), **_counts(sent[key], key, found)})
+    return pd.DataFrame(lines, columns=[*LINE, *COUNTS, *GAPS])
+
+
+def _keys(rows: pa.Table) -> list[tuple]:
+    return list(zip(*(rows[name].to_pylist() for name in LINE[1:]), strict=True))
+
+
+def _counts(sent: int, key: tuple, found: Counter) -> dict:
+    gaps = {name: found[key, name] for name in GAPS}
+    unevaluable = found[key, "unevaluable"]
+    return {
+        "sent": sent, "valid": found[key, "ok"] + unevaluable, "unevaluable": unevaluable,
+        "gaps": sum(gaps.values()), "withdrawn": found[key, answers.WITHDRAWN], **gaps,
+    }  # fmt: skip
+
+
+def close(run: str | Path, sets: Sequence[str], by: Judge) -> pd.DataFrame:
+    """The ledger, or LedgerError with the first ten offenders.
+
+    An offender is a line where sent is not valid + gaps + withdrawn, a pair that stands twice in a version
+    (rounds are disjoint), or an attempt under the key of an intent that names another pair.
+    """
+    told = ledger(run, sets, by)
+    off = told[told["sent"] != told["valid"] + told["gaps"] + told["withdrawn"]]
+    offenders = [
+        f"{line.version} {line.stage} round {line.round}: sent {line.sent}, valid {line.valid} + gaps {line.gaps} + withdrawn {line.withdrawn}"
+        for line in off.itertuples()
+    ]
+    offenders += _repeats(run, sets) + _strangers(run, sets, by)
+    if offenders:
+        raise LedgerError(f"the ledger does not close, {len(offenders)} offenders, the first: {'; '.join(offenders[:10])}; route and judge again")
+    return told
+
+
+def _repeats(run: str | Path, sets: Sequence[str]) -> list[str]:
+    found = []
+    for name in sets:
+        for part in pairs.parts(run, name):
+            rows = pairs.intents(run, name, part)
+            counts = rows.group_by(["query", "doc"]).aggregate([([], "count_all")])
+            for pair in counts.filter(pc.greater(counts["count_all"], 1)).to_pylist():
+                found.append(f"query {pair['query']} doc {pair['doc']} stands {pair['count_all']} times in {name}")
+    return found
+
+
+def _strangers(run: str | Path, sets: Sequence[str], by: Judge) -> list[str]:
+    return [
+        f"an attempt of {name} for query {row['query']} doc {row['doc']} carries the key of query {own[0]} doc {own[1]}"
+        for name, row, own in _attempts(run, sets, by)
+        if own and own != (row["query"], row["doc"])
+    ]
+
+
+def calls(run: str | Path, sets: Sequence[str], by: Judge) -> pd.DataFrame:
+    """One row a set: calls written, of them those for today's intents, and those for a former prompt, judge or routing.
+
+    Former calls stay, and answer again when what they were made with comes back.
+    """
+    found = Counter((name, bool(own)) for name, _, own in _attempts(run, sets, by))
+    lines = [{"set": name, "calls": found[name, True] + found[name, False], "today": found[name, True], "former": found[name, False]} for name in sets]
+    return pd.DataFrame(lines, columns=["set", "calls", "today", "former"])
+
+
+def _attempts(run: str | Path, sets: Sequence[str], by: Judge) -> Iterator[tuple[str, dict, tuple[int, int] | None]]:
+    """Every attempt of the sets, with the pair of the intent that has its key, or None."""
+    render = Pairs(run, by)
+    for name in sets:
+        routed = set(pairs.parts(run, name))
+        folder = Path(run) / "attempts" / name
+        for part in sorted(routed | {file.stem for file in folder.glob("part-*.jsonl")}):
+            rows = pairs.intents(run, name, part) if part in routed else None
+            known = {pair.key: (pair.query, pair.doc) for pair in render.render(part, rows)} if rows else {}
+            for row in store.read(store.path(run, name, part)):
+                yield name, row, known.get(row["key"])

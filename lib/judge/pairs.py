@@ -1,0 +1,72 @@
+"""The pairs of one part of the intents as the judge is sent them."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lib import contracts, corpus, paths
+from lib.judge import prompt, store
+from lib.judge.prompt import Judge
+
+CHUNK = 64  # pairs whose texts are in memory at once
+
+
+class Pair(NamedTuple):
+    """A rendered pair; `row` is its place in the table it was made from, query and doc are corpus rows."""
+
+    row: int
+    query: int
+    doc: int
+    key: str
+    task: str
+    messages: list[dict]
+
+
+def intents(run: str | Path, intents_set: str, part: str) -> pa.Table:
+    """The pairs of one part of a set that go to the LLM, withdrawn ones included."""
+    source = Path(run) / "intents" / intents_set / f"{part}.parquet"
+    data = contracts.read_part("intents", source)
+    stated = set(data["version"].unique().to_pylist())
+    if not stated <= {store.SETS[intents_set]}:
+        raise contracts.ContractError(f"{paths.shown(source)} holds the versions {sorted(stated)}, the set is {store.SETS[intents_set]!r}; route again")
+    return data.filter(pc.equal(data["judge"], "llm"))
+
+
+def parts(run: str | Path, intents_set: str) -> list[str]:
+    """The part names of a finished set of intents."""
+    return [Path(line["part"]).stem for line in contracts.parts(Path(run) / "intents" / intents_set)]
+
+
+class Pairs:
+    """Renders pairs of one run for one judge; keeps all document ids and a few parts of texts in memory."""
+
+    def __init__(self, run: str | Path, by: Judge):
+        self.run, self.by = run, by
+        self._texts = corpus.Texts(run)
+        self._docids = corpus.all_documents(run, ["docid"])["docid"]
+        self._parts = {part.shard: part for part in corpus.parts(run, "queries")}
+
+    def ids(self, part: str) -> tuple[int, list[str], list[str]]:
+        """The first query row of a part, and the ids and texts of its queries."""
+        if part not in self._parts:
+            raise contracts.ContractError(f"{paths.shown(self.run)}/queries has no {part}; route again, the intents are of other queries")
+        found = corpus.queries(self.run, part, ["qid", "text"])
+        return self._parts[part].first, found["qid"].to_pylist(), found["text"].to_pylist()
+
+    def docid(self, doc: int) -> str:
+        return self._docids[doc].as_py()
+
+    def render(self, part: str, rows: pa.Table) -> Iterator[Pair]:
+        """The pairs of `rows` (contract `intents`, of one query part) in their order."""
+        first, qids, queries = self.ids(part)
+        for start in range(0, rows.num_rows, CHUNK):
+            chunk = rows.slice(start, CHUNK).select(["query", "doc", "max_chars"]).to_pylist()
+            texts = self._texts.texts([pair["doc"] for pair in chunk])
+            for row, (pair, text) in enumerate(zip(chunk, texts, strict=True), start):
+                query, doc = pair["query"], pair["doc"]
+                task = prompt.task_id(qids[query - first], self.docid(doc))
+                sent = prompt.messages(self.by.prompt, task, queries[query - first], prompt.cut(text, pair["max_chars"]))
+                yield Pair(row, query, doc, prompt.key(sent, self.by), task, sent)
