@@ -27,10 +27,9 @@ def whole(path: str | Path) -> Iterator[Path]:
         os.replace(temporary, path)
     except OSError as error:
         temporary.unlink(missing_ok=True)
-        reason = error.strerror or str(error)
-        raise OSError(
-            error.errno, f"{paths.shown(path)} was not written ({reason}); make room or choose another QRELBOOK_HOME and run again"
-        ) from error
+        own = error.errno and error.filename in (None, str(temporary))
+        reason = os.strerror(error.errno) if own else str(error)
+        raise OSError(f"{paths.shown(path)} was not written ({reason}); make room or choose another QRELBOOK_HOME and run again") from error
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise

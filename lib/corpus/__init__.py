@@ -8,7 +8,8 @@
 
 from lib.corpus.tables import Part, Texts, all_documents, all_queries, documents, parts, queries
 from lib.corpus.token_table import cut_tokens, tokenizer
+from lib.corpus.writer import write
 
 __all__ = [
-    "Part", "Texts", "all_documents", "all_queries", "cut_tokens", "documents", "parts", "queries", "tokenizer",
+    "Part", "Texts", "all_documents", "all_queries", "cut_tokens", "documents", "parts", "queries", "tokenizer", "write",
 ]
