@@ -20,6 +20,7 @@ from lib.retrieval import hits
 from lib.retrieval.hits import Heap, Hits
 
 BLOCK = 4096  # documents a product
+QUERIES = 1024  # and queries
 _LARGEST = 1e37  # |x||y| beyond it may leave float32
 
 
@@ -52,7 +53,8 @@ def normalise(vectors, names: Sequence[str]) -> np.ndarray:
     return (values / np.sqrt((values * values).sum(axis=1))[:, None]).astype(np.float32)
 
 
-def _checked(vectors, what: str) -> np.ndarray:
+def checked(vectors, what: str) -> np.ndarray:
+    """float32[n, d], contiguous, from floats of any type and layout; ValueError names the rows that are not finite."""
     values = np.asarray(vectors)
     if values.ndim != 2 or values.dtype.kind != "f":
         raise ValueError(f"the {what} are {values.dtype}{list(values.shape)}; give floats, one row a vector")
@@ -99,11 +101,9 @@ def add(best: Heap, query: np.ndarray, vectors: np.ndarray, rows: np.ndarray, th
     def one_range(first: int, last: int) -> None:
         for at in range(0, len(rows), BLOCK):
             block = vectors[at : at + BLOCK]
-            product = query[first:last] @ block.T
-            _offer(
-                product, bound[first:last], query[first:last], block, rows[at : at + BLOCK],
-                best.doc[first:last], best.score[first:last], best.size[first:last],
-            )
+            for q in range(first, last, QUERIES):
+                some = slice(q, min(q + QUERIES, last))
+                _offer(query[some] @ block.T, bound[some], query[some], block, rows[at : at + BLOCK], best.doc[some], best.score[some], best.size[some])
 
     with threadpool_limits(1, "blas"):
         hits.in_threads(one_range, len(query), threads)
@@ -115,7 +115,7 @@ def top(vectors, query_vectors, k: int = 100, removed=None, threads: int = 1) ->
     float16, float32 or float64 in any memory layout; the vectors are taken as float32, as they are stored.
     Removed rows (bool[documents]) are left out before the search. ValueError names rows that are not finite.
     """
-    values, query = _checked(vectors, "document vectors"), _checked(query_vectors, "query vectors")
+    values, query = checked(vectors, "document vectors"), checked(query_vectors, "query vectors")
     live = np.flatnonzero(~hits.removed_mask(removed, len(values))).astype(np.int32)
     best = hits.heap(len(query), k)
     add(best, query, values if len(live) == len(values) else values[live], live, threads)

@@ -1,0 +1,173 @@
+"""The stages of the routes: count, search and merge the lexical ones, search dense, fuse.
+
+The lexical routes go by document part (count, then search with the counts of all parts) and are merged
+by query part; dense and fusion go by query part. No list depends on where the parts are cut. Queries
+that are not kept are not searched: their rows stay, with empty lists.
+"""
+
+from functools import partial
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from lib import contracts, corpus, engine, paths, trace
+from lib.contracts import CUT, DEPTH
+from lib.corpus import Part
+from lib.engine import Stage
+from lib.retrieval import bm25, dense as dense_search, fusion, hits, ngram
+from lib.retrieval.hits import Hits
+from lib.retrieval.postings import Statistics, statistics
+
+
+def shards(table: str, config: dict) -> list[str]:
+    """The part names of `documents` or `queries`."""
+    return [part.shard for part in corpus.parts(config["run"], table)]
+
+
+def part_of(table: str, config: dict, shard: str) -> Part:
+    """Where a part stands among the rows of `documents` or `queries`."""
+    return next(part for part in corpus.parts(config["run"], table) if part.shard == shard)
+
+
+def _kept_texts(run: str) -> list[str]:
+    """The text of every query; '', which finds nothing, where the query does not go on."""
+    table = corpus.all_queries(run, ["text", "keep"])
+    return [query if keep else "" for query, keep in zip(table["text"].to_pylist(), table["keep"].to_pylist(), strict=True)]
+
+
+def _count(route: ModuleType, out: str, shard: str, config: dict) -> dict:
+    texts = corpus.documents(config["run"], shard, ["text"])["text"].to_pylist()
+    counted = statistics(route.index(texts, route.read_queries(_kept_texts(config["run"]))))
+    unit = np.flatnonzero(counted.df).astype(np.int32)
+    table = contracts.table("counts", {"unit": unit, "df": counted.df[unit].astype(np.int64)})
+    line = contracts.write("counts", table, Path(config["run"]) / out / f"{shard}.parquet")
+    return line | {"documents": counted.documents, "words": counted.words}
+
+
+def _total(run: str, folder: str, units: int) -> Statistics:
+    lines, df = contracts.parts(Path(run) / folder), np.zeros(units, np.int64)
+    for line in lines:
+        counts = contracts.read_part("counts", Path(run) / folder / line["part"])
+        df[counts["unit"].to_numpy()] += counts["df"].to_numpy()
+    return Statistics(sum(line["documents"] for line in lines), sum(line["words"] for line in lines), df)
+
+
+def _search(route: ModuleType, counts: str, out: str, shard: str, config: dict) -> dict:
+    run = config["run"]
+    documents = corpus.documents(run, shard, ["text", "removed"])
+    queries = route.read_queries(_kept_texts(run))
+    part = route.index(documents["text"].to_pylist(), queries)
+    known = _total(run, counts, queries.size)
+    found = route.search(part, known, queries, DEPTH, documents["removed"].to_numpy(), part_of("documents", config, shard).first)
+    query, place = np.nonzero(found.doc >= 0)
+    rows = {"query": query.astype(np.int32), "doc": found.doc[query, place], "score": found.score[query, place]}
+    return contracts.write("partial_hits", contracts.table("partial_hits", rows), Path(run) / out / f"{shard}.parquet")
+
+
+def _of_queries(path: Path, first: int, rows: int) -> pa.Table:
+    """The rows of a part of partial hits that belong to some queries; other row groups are not read."""
+    trace.record("read", path)
+    file = pq.ParquetFile(path, memory_map=True)
+    ranges = [file.metadata.row_group(group).column(0).statistics for group in range(file.num_row_groups)]
+    wanted = [g for g, found in enumerate(ranges) if found is None or (found.max >= first and found.min < first + rows)]
+    table = contracts.check("partial_hits", file.read_row_groups(wanted, use_threads=False))
+    start, end = np.searchsorted(table["query"].to_numpy(), [first, first + rows])
+    return table.slice(start, end - start)
+
+
+def _merge(partials: str, out: str, shard: str, config: dict) -> dict:
+    run, (_, first, rows) = Path(config["run"]), part_of("queries", config, shard)
+    best = hits.none(rows, DEPTH)
+    for line in contracts.parts(run / partials):
+        table = _of_queries(run / partials / line["part"], first, rows)
+        query = table["query"].to_numpy() - first
+        place = np.arange(len(query)) - np.searchsorted(query, query)
+        found = hits.none(rows, DEPTH)
+        found.doc[query, place], found.score[query, place] = table["doc"].to_numpy(), table["score"].to_numpy()
+        best = hits.merge(best, found, DEPTH)
+    return contracts.write("hits", hits.table(best), run / out / f"{shard}.parquet")
+
+
+def _vectors(run: Path, folder: str, shard: str, rows: int) -> np.ndarray:
+    """float32[rows, d] of one part; ContractError where the rows differ in length or number."""
+    path = run / folder / f"{shard}.parquet"
+    column = contracts.read_part("vectors", path)["vector"].combine_chunks()
+    lengths = np.diff(column.offsets.to_numpy())
+    if len(column) != rows or (lengths != lengths[:1]).any():
+        raise contracts.ContractError(f"{paths.shown(path)} is not {rows} vectors of one length; encode again")
+    return column.flatten().to_numpy(zero_copy_only=False).reshape(rows, lengths[0] if rows else 0)
+
+
+def _dense(shard: str, config: dict) -> dict:
+    run, (_, _, rows) = Path(config["run"]), part_of("queries", config, shard)
+    keep = np.flatnonzero(corpus.queries(run, shard, ["keep"])["keep"].to_numpy())
+    query = dense_search.checked(_vectors(run, "query_vectors", shard, rows)[keep], "query vectors")
+    best = hits.heap(len(keep), DEPTH)
+    for part in corpus.parts(run, "documents") if len(keep) else []:
+        live = np.flatnonzero(~corpus.documents(run, part.shard, ["removed"])["removed"].to_numpy())
+        values = dense_search.checked(_vectors(run, "vectors", part.shard, part.rows)[live], f"live document vectors of {part.shard}")
+        if len(live):
+            dense_search.add(best, query, values, (part.first + live).astype(np.int32))
+    found = hits.none(rows, DEPTH)
+    found.doc[keep], found.score[keep] = hits.ranked(best)
+    return contracts.write("hits", hits.table(found), run / "hits/dense" / f"{shard}.parquet")
+
+
+def _fused(shard: str, config: dict) -> dict:
+    run = Path(config["run"])
+    routes = {name: hits.from_table(contracts.read_part("hits", run / "hits" / name / f"{shard}.parquet")) for name in ROUTES}
+    fused = fusion.weighted_rrf(routes, config["weights"], config["k"], CUT)
+    columns = {
+        "doc": fused.doc, "score": fused.score, "best_rank": fused.best_rank.astype(np.int16),
+        "dense_rank": fusion.rank_in(routes["dense"], fused.doc),
+    }
+    table = contracts.table("fused", {name: contracts.as_places(values) for name, values in columns.items()})
+    return contracts.write("fused", table, run / "fused" / f"{shard}.parquet") | {"repeats": fusion.repeats(routes)}
+
+
+ROUTES = ("dense", "bm25", "ngram")
+_by_document, _by_query = partial(shards, "documents"), partial(shards, "queries")
+
+
+def _lexical(name: str, route: ModuleType) -> tuple[Stage, Stage, Stage]:
+    counts, partials, merged = f"counts/{name}", f"partial/{name}", f"hits/{name}"
+    here, read = f"lib.retrieval.routes:{name}", ("documents", "queries")
+    return (
+        Stage(f"{here}_count", "counts", counts, read, (), _by_document, partial(_count, route, counts)),
+        Stage(f"{here}_search", "partial_hits", partials, (*read, counts), (), _by_document, partial(_search, route, counts, partials)),
+        Stage(f"{here}_merge", "hits", merged, ("queries", partials), (), _by_query, partial(_merge, partials, merged)),
+    )
+
+
+bm25_count, bm25_search, bm25_merge = _lexical("bm25", bm25)
+ngram_count, ngram_search, ngram_merge = _lexical("ngram", ngram)
+dense = Stage(
+    "lib.retrieval.routes:dense", "hits", "hits/dense", ("documents", "queries", "vectors", "query_vectors"), (), _by_query, _dense,
+)
+fused = Stage(
+    "lib.retrieval.routes:fused", "fused", "fused", ("queries", *(f"hits/{name}" for name in ROUTES)), ("weights", "k"), _by_query, _fused,
+)
+_STAGES = {
+    "dense": (dense,),
+    "bm25": (bm25_count, bm25_search, bm25_merge),
+    "ngram": (ngram_count, ngram_search, ngram_merge),
+    "fused": (fused,),
+}
+
+
+def search(name: str, config: dict, workers: int | str = 1) -> list[dict]:
+    """Bring the stages of `dense`, `bm25`, `ngram` or `fused` up to date; the manifest lines of the last one.
+
+    `dense` reads `vectors/` and `query_vectors/`; `fused` reads the three routes and takes `weights` and `k`.
+    """
+    if name not in _STAGES:
+        raise ValueError(f"there is no route {name!r}; search {', '.join(_STAGES)}")
+    return [engine.map(stage, config, workers) for stage in _STAGES[name]][-1]
+
+
+def lists(run: str | Path, route: str) -> Hits:
+    """The finished lists of a route, all queries."""
+    return hits.from_table(contracts.read("hits", Path(run) / "hits" / route))

@@ -1,0 +1,203 @@
+"""Fusion: the order of exact fractions, ties, repeats, missing documents, and what is refused."""
+
+import json
+from fractions import Fraction
+from pathlib import Path
+
+import numba
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from lib.retrieval import fusion
+from lib.retrieval.hits import Hits
+
+CASES = Path(__file__).parent / "cases"
+WEIGHTS = {"dense": 2, "bm25": 1, "gram": 1}
+
+
+def hits(*lists: list[int]) -> Hits:
+    """The lists of one route, one a query, filled up with -1."""
+    doc = np.full((len(lists), max(1, *map(len, lists))), -1, np.int32)
+    for query, docs in enumerate(lists):
+        doc[query, : len(docs)] = docs
+    return Hits(doc, np.zeros(doc.shape, np.float32))
+
+
+def by_fractions(lists: dict[str, list[int]], weights: dict[str, int], k: int) -> list[tuple[int, Fraction, int]]:
+    """(document, score, best rank) in order: dictionaries and fractions, nothing else."""
+    ranks: dict[int, dict[str, int]] = {}
+    for name, docs in lists.items():
+        for rank, doc in enumerate(docs, 1):
+            if weights[name]:
+                ranks.setdefault(doc, {}).setdefault(name, rank)
+    score = {doc: sum((Fraction(weights[name], k + rank) for name, rank in of.items()), Fraction(0)) for doc, of in ranks.items()}
+    best = {doc: min(of.values()) for doc, of in ranks.items()}
+    return [(doc, score[doc], best[doc]) for doc in sorted(ranks, key=lambda doc: (-score[doc], best[doc], doc))]
+
+
+def named(routes: dict[str, list[str]], weights: dict[str, int], k: int = 60):
+    """Fuse lists of letters: A is row 0 and so on; the order and the scores by letter."""
+    letters = sorted({letter for docs in routes.values() for letter in docs})
+    rows = {letter: row for row, letter in enumerate(letters)}
+    fused = fusion.weighted_rrf({name: hits([rows[letter] for letter in docs]) for name, docs in routes.items()}, weights, k)
+    order = [letters[row] for row in fused.doc[0] if row >= 0]
+    return order, dict(zip(order, fused.score[0].tolist(), strict=False))
+
+
+def test_case_09_a_document_repeated_inside_a_route_counts_once_at_its_best_rank():
+    case = json.loads((CASES / "09-rrf-duplicate-inside-a-route.json").read_text())
+    given_, right = case["input"], case["right_answer"]
+    order, score = named(given_["routes"], given_["weights"], given_["k"])
+    assert order == right["order"]
+    assert score["A"] == float(Fraction(*right["score_A"]))
+    assert score["C"] == float(Fraction(2, 60 + 4) + Fraction(1, 60 + 1))  # later ranks do not close up
+    assert fusion.repeats({"dense": hits([0, 1, 0, 2]), "bm25": hits([2]), "gram": hits([])}) == {"dense": 1, "bm25": 0, "gram": 0}
+
+
+@pytest.mark.parametrize("part", ["part1", "part2"])
+def test_case_10_weights_are_used_and_a_route_that_lacks_a_document_adds_nothing(part):
+    case = json.loads((CASES / "10-rrf-weights-and-missing-documents.json").read_text())
+    right = case["right_answer"]
+    order, score = named(case["input"][part]["routes"], case["input"]["weights"])
+    assert order == right[f"{part}_order"]
+    assert score == {letter: float(Fraction(*fraction)) for letter, fraction in right[f"{part}_scores"].items()}
+
+
+def test_ranks_10_and_66_in_the_light_routes_equal_rank_30_in_the_heavy_one():
+    assert Fraction(1, 60 + 10) + Fraction(1, 60 + 66) == Fraction(2, 60 + 30)
+    dense, bm25, gram = list(range(100, 129)) + [7], list(range(200, 209)) + [9], list(range(300, 365)) + [9]
+    fused = fusion.weighted_rrf({"dense": hits(dense), "bm25": hits(bm25), "gram": hits(gram)}, WEIGHTS, depth=300)
+    order = fused.doc[0].tolist()
+    places = order.index(7), order.index(9)
+    assert fused.score[0][places[0]] == fused.score[0][places[1]] == 2 / 90
+    assert places[0] == places[1] + 1  # 9 has the better best rank, 10 before 30
+
+
+@numba.njit
+def _both_ways(numerator, denominator):
+    """Whether each row stands before the next one, and the next before it, by the order of the kernel."""
+    forward, back = np.empty(len(numerator) - 1, np.bool_), np.empty(len(numerator) - 1, np.bool_)
+    for i in range(len(forward)):
+        a, b = (numerator[i], denominator[i]), (numerator[i + 1], denominator[i + 1])
+        forward[i], back[i] = fusion.ahead(a, 1, 1, b, 1, 0), fusion.ahead(b, 1, 0, a, 1, 1)
+    return forward, back
+
+
+@numba.njit
+def _scores(ranks, weights, k):
+    numerator, denominator = np.empty(len(ranks), np.int64), np.empty(len(ranks), np.int64)
+    for i in range(len(ranks)):
+        numerator[i], denominator[i] = fusion.exact_score(ranks[i], weights, k)
+    return numerator, denominator
+
+
+def test_the_order_is_exact_over_all_rank_triples_up_to_100():
+    weights = np.array([2, 1, 1])
+    ranks = np.stack(np.meshgrid(*[np.arange(101)] * 3, indexing="ij"), -1).reshape(-1, 3)  # 0 is missing
+    assert len(ranks) == 101**3
+    numerator, denominator = _scores(ranks, weights, 60)
+    # the same scores from their definition, over the common denominator of each triple
+    bottoms = np.where(ranks > 0, 60 + ranks, 1)
+    tops = np.where(ranks > 0, weights, 0)
+    np.testing.assert_array_equal(denominator, bottoms.prod(axis=1))
+    np.testing.assert_array_equal(numerator, (tops * (bottoms.prod(axis=1)[:, None] // bottoms)).sum(axis=1))
+    order = np.argsort(numerator / denominator, kind="stable")[::-1]
+    n, d = numerator[order], denominator[order]
+    assert int(n.max()) * int(d.max()) < 2**63
+    left, right = n[:-1] * d[1:], n[1:] * d[:-1]  # exact: a/b >= c/d where a d >= c b
+    assert (left >= right).all()  # so the order is that of the fractions
+    tied = left == right
+    forward, back = _both_ways(n, d)
+    np.testing.assert_array_equal(forward & ~back, ~tied)  # a larger score stands before, whatever the tie-breakers say
+    np.testing.assert_array_equal(back, tied)  # equal scores fall to the row, which is 0 for the second
+    assert not forward[tied].any()
+    np.testing.assert_array_equal(tied, (n / d)[:-1] == (n / d)[1:])  # and the stored floats tie where the fractions do
+    exchanged = 100 * 101 // 2 * 101  # triples that only exchange their bm25 and 5-gram ranks
+    assert tied.sum() > exchanged  # and there are ties beyond these, such as 30 alone with 10 and 66
+
+
+lists = st.lists(st.integers(0, 12), max_size=9)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.tuples(lists, lists, lists), min_size=1, max_size=3), st.tuples(*[st.integers(0, 3)] * 3), st.integers(0, 70), st.integers(1, 30))
+@example([([], [], [])], (2, 1, 1), 60, 5)
+@example([([1, 0], [0, 1], [])], (1, 1, 1), 60, 5)  # equal scores, equal best ranks: the lower row
+@example([([5, 5, 5], [5], [])], (2, 1, 1), 60, 5)
+@example([([1, 2], [3], [])], (0, 1, 0), 0, 5)  # a route of weight 0 takes no part
+def test_fusion_equals_exact_fractions(queries, weights, k, depth):
+    if not any(weights):
+        return
+    weights = dict(zip("abc", weights, strict=True))
+    routes = {name: hits(*(query[i] for query in queries)) for i, name in enumerate("abc")}
+    fused = fusion.weighted_rrf(routes, weights, k, depth)
+    for q, query in enumerate(queries):
+        expected = by_fractions(dict(zip("abc", query, strict=True)), weights, k)[:depth]
+        filled = expected + [(-1, Fraction(0), 0)] * (depth - len(expected))
+        assert list(zip(fused.doc[q].tolist(), fused.score[q].tolist(), fused.best_rank[q].tolist(), strict=True)) == [
+            (doc, float(score), best) for doc, score, best in filled
+        ]
+
+
+@pytest.mark.parametrize(("routes", "weight", "k"), [(6, 1, 60), (3, 1, 10**6), (3, 10**9, 60), (2, 10**17, 60)])
+def test_numbers_beyond_int64_give_the_same_exact_order(routes, weight, k):
+    rng = np.random.default_rng(4)
+    names = [f"r{i}" for i in range(routes)]
+    drawn = {name: [rng.permutation(15)[:10].tolist() for _ in range(4)] for name in names}
+    weights = {name: weight * (1 + i % 2) for i, name in enumerate(names)}
+    fused = fusion.weighted_rrf({name: hits(*docs) for name, docs in drawn.items()}, weights, k, depth=15)
+    for q in range(4):
+        expected = by_fractions({name: docs[q] for name, docs in drawn.items()}, weights, k)
+        found = fused.doc[q][fused.doc[q] >= 0].tolist()
+        assert found == [doc for doc, _, _ in expected]
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(lists, min_size=1, max_size=4), st.integers(1, 30))
+@example([[3, 2], [2, 3]], 1)
+def test_best_rank_orders_by_best_rank_then_row(query, depth):
+    fused = fusion.best_rank({str(i): hits(docs) for i, docs in enumerate(query)}, depth)
+    best = {doc: min(docs.index(doc) + 1 for docs in query if doc in docs) for docs in query for doc in docs}
+    expected = sorted(best, key=lambda doc: (best[doc], doc))[:depth]
+    assert fused.doc[0][fused.doc[0] >= 0].tolist() == expected
+    assert fused.best_rank[0][: len(expected)].tolist() == [best[doc] for doc in expected]
+    assert (fused.score == 0).all()
+
+
+@pytest.mark.parametrize("depth", [1, 20, 299])
+def test_a_shallower_list_is_a_prefix_of_a_deeper_one(depth):
+    rng = np.random.default_rng(depth)
+    routes = {name: hits(*(rng.permutation(250)[:100] for _ in range(20))) for name in WEIGHTS}
+    shallow, deep = (fusion.weighted_rrf(routes, WEIGHTS, depth=at) for at in (depth, depth + 1))
+    np.testing.assert_array_equal(shallow.doc, deep.doc[:, :depth])
+    np.testing.assert_array_equal(shallow.score, deep.score[:, :depth])
+
+
+def test_rank_in_gives_the_place_of_each_document_and_0_where_the_route_lacks_it():
+    ranks = fusion.rank_in(hits([5, 3, 5, 9], [1]), np.array([[9, 5, 4, -1], [1, 9, -1, -1]], np.int32))
+    assert ranks.tolist() == [[4, 1, 0, 0], [1, 0, 0, 0]]
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        ({"dense": 2}, r"the weights name \['dense'\] and the routes are \['bm25', 'dense'\]"),
+        ({"dense": 2, "bm25": 1, "splade": 1}, "the weights name"),
+        ({"dense": 2, "bm25": -1}, r"the weights are {'bm25': -1}; give whole numbers from 0"),
+        ({"dense": 2, "bm25": 0.5}, r"{'bm25': 0.5}"),
+        ({"dense": True, "bm25": 1}, r"{'dense': True}"),
+        ({"dense": 0, "bm25": 0}, "one of them above 0"),
+    ],
+)
+def test_weights_that_do_not_fit_are_refused(weights, message):
+    with pytest.raises(ValueError, match=message):
+        fusion.weighted_rrf({"dense": hits([1]), "bm25": hits([2])}, weights)
+
+
+def test_routes_of_different_queries_are_refused():
+    with pytest.raises(ValueError, match="different numbers of queries"):
+        fusion.best_rank({"dense": hits([1]), "bm25": hits([2], [3])})
+    with pytest.raises(ValueError, match="no route to fuse"):
+        fusion.best_rank({})

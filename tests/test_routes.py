@@ -1,0 +1,145 @@
+"""The stages: the same lists however the corpus is cut into parts, resumed shards, queries that do not go on."""
+
+import numpy as np
+import pytest
+
+from lib import contracts, corpus, engine
+from lib.retrieval import bm25, dense, fusion, hits, lsa, ngram, routes
+from tests.small_corpus import tokenizer_file
+
+WORDS = "let f be a continuous function on the interval and x y z prime sum of squares".split()
+OPTIONS = {"dimensions": 6, "seed": 3, "weights": {"dense": 2, "bm25": 1, "ngram": 1}, "k": 60}
+QUERIES, DOCUMENTS = 23, 160
+
+
+def texts(count: int, seed: int) -> list[str]:
+    rng = np.random.default_rng(seed)
+    starts = rng.integers(0, 12, (count, 3))  # runs of eight words of one sentence, so that 5-grams are shared
+    drawn = [" ".join(" ".join(WORDS[at : at + 8]) for at in row[: rng.integers(1, 4)]) for row in starts]
+    drawn[3] = ""
+    drawn[5] = drawn[6]
+    return drawn
+
+
+def corpus_in(run, document_rows: int, query_rows: int) -> dict:
+    documents = [{"docid": f"d{i}", "text": text, "removed": i % 11 == 4} for i, text in enumerate(texts(DOCUMENTS, 1))]
+    queries = [{"qid": f"q{i}", "text": text, "source_docid": f"d{i}"} for i, text in enumerate(texts(QUERIES, 2))]
+    run.mkdir(parents=True, exist_ok=True)
+    kept = run / "kept.txt"
+    kept.write_text("".join(f"q{i}\n" for i in range(QUERIES) if i != 8))
+    corpus.write(run, documents, queries, tokenizer_file(run.parent / "tokenizer"), document_rows, query_rows, kept)
+    return OPTIONS | {"run": str(run)}
+
+
+def searched(config: dict) -> dict:
+    lsa.encode(config)
+    for name in (*routes.ROUTES, "fused"):
+        routes.search(name, config)
+    found = {name: routes.lists(config["run"], name) for name in routes.ROUTES}
+    return found | {"fused": contracts.read("fused", f"{config['run']}/fused")}
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    config = corpus_in(tmp_path_factory.mktemp("whole") / "run", 1000, 1000)
+    return config, searched(config)
+
+
+@pytest.mark.parametrize(("document_rows", "query_rows"), [(37, 7), (DOCUMENTS - 1, 1)])
+def test_lists_do_not_depend_on_the_cut_into_parts(whole, tmp_path, document_rows, query_rows):
+    cut = searched(corpus_in(tmp_path / "run", document_rows, query_rows))
+    for name in routes.ROUTES:
+        assert cut[name].doc.tobytes() == whole[1][name].doc.tobytes()
+        assert cut[name].score.tobytes() == whole[1][name].score.tobytes()
+    assert cut["fused"].combine_chunks().equals(whole[1]["fused"].combine_chunks())
+
+
+def test_stages_give_what_the_front_doors_give(whole):
+    config, found = whole
+    documents = corpus.all_documents(config["run"], ["text", "removed"])
+    removed, text = documents["removed"].to_numpy(), documents["text"].to_pylist()
+    queries = texts(QUERIES, 2)
+    queries[8] = ""
+    for name, expected in {"bm25": bm25.top(text, queries, removed=removed), "ngram": ngram.top(text, queries, removed=removed)}.items():
+        assert (found[name].doc >= 0).any()
+        np.testing.assert_array_equal(found[name].doc, expected.doc)
+        np.testing.assert_array_equal(found[name].score, expected.score)
+    model = lsa.Lsa(text, OPTIONS["dimensions"], OPTIONS["seed"])
+    vectors = dense.top(model.vectors(text), model.vectors(texts(QUERIES, 2)), removed=removed)
+    kept = np.arange(QUERIES) != 8
+    np.testing.assert_array_equal(found["dense"].doc[kept], vectors.doc[kept])
+
+
+def test_a_query_that_does_not_go_on_keeps_its_row_and_gets_empty_lists(whole):
+    for name in routes.ROUTES:
+        assert len(whole[1][name].doc) == QUERIES
+        assert (whole[1][name].doc[8] == -1).all() and (whole[1][name].score[8] == 0).all()
+        assert (whole[1][name].doc[9] >= 0).any()
+    assert contracts.places(whole[1]["fused"]["doc"])[8].max() == -1
+
+
+def test_the_fused_table_holds_the_dense_rank_of_each_document(whole):
+    found, fused = whole[1], whole[1]["fused"]
+    doc, rank = contracts.places(fused["doc"]), contracts.places(fused["dense_rank"])
+    expected = fusion.weighted_rrf({name: found[name] for name in routes.ROUTES}, OPTIONS["weights"])
+    np.testing.assert_array_equal(doc, expected.doc)
+    for query in range(QUERIES):
+        ranks = {d: i for i, d in enumerate(found["dense"].doc[query].tolist(), 1)}
+        assert rank[query].tolist() == [ranks.get(d, 0) if d >= 0 else 0 for d in doc[query].tolist()]
+    assert (rank > 0).any()
+
+
+def test_a_second_search_makes_nothing_again(tmp_path, monkeypatch):
+    config = corpus_in(tmp_path / "run", 50, 10)
+    first = routes.search("bm25", config)
+    monkeypatch.setattr(contracts, "write", lambda *_: pytest.fail("a finished shard was made again"))
+    assert routes.search("bm25", config) == first
+
+
+def test_a_lost_part_is_made_again_with_the_same_bytes(tmp_path):
+    config = corpus_in(tmp_path / "run", 50, 10)
+    routes.search("ngram", config)
+    lost = tmp_path / "run/hits/ngram/part-00001.parquet"
+    before = lost.read_bytes()
+    lost.unlink()
+    routes.search("ngram", config)
+    assert lost.read_bytes() == before
+
+
+def test_dense_search_refuses_vectors_of_another_corpus(tmp_path):
+    config = corpus_in(tmp_path / "run", 50, 10)
+    lsa.encode(config)
+    other = corpus_in(tmp_path / "run", 40, 10)
+    with pytest.raises(contracts.ContractError, match="encode again"):
+        engine.map(routes.dense, other)
+
+
+def test_an_unknown_route_is_refused_by_name():
+    with pytest.raises(ValueError, match="there is no route 'splade'; search dense, bm25, ngram, fused"):
+        routes.search("splade", {})
+
+
+def test_lsa_gives_the_same_bytes_twice_and_no_nan_for_texts_without_words():
+    documents = texts(40, 5) + ["", "..."]
+    first, second = (lsa.Lsa(documents, 8, 1).vectors([*documents, "unknown words"]) for _ in range(2))
+    assert first.tobytes() == second.tobytes()
+    np.testing.assert_allclose(np.linalg.norm(first, axis=1), 1, rtol=1e-6)
+    for wordless in (-1, -2, -3):
+        assert first[wordless].tolist() == [0.0] * (first.shape[1] - 1) + [1.0]
+    assert (first[0, -1], first[0] @ first[-1]) == (0, 0)
+
+
+@pytest.mark.parametrize("documents", [[], [""], ["word"], ["one", "two"]])
+def test_lsa_of_the_smallest_corpora_is_finite(documents):
+    vectors = lsa.Lsa(documents, 8, 1).vectors([*documents, "word"])
+    assert np.isfinite(vectors).all() and len(vectors) == len(documents) + 1
+
+
+def test_the_hits_table_pads_and_gives_back_the_lists():
+    found = hits.Hits(np.array([[4, 2], [7, -1]], np.int32), np.array([[2.5, 1], [3, 0]], np.float32))
+    back = hits.from_table(hits.table(found))
+    assert back.doc.shape == (2, contracts.DEPTH)
+    np.testing.assert_array_equal(back.doc[:, :2], found.doc)
+    assert (back.doc[:, 2:] == -1).all() and (back.score[:, 2:] == 0).all()
+    with pytest.raises(ValueError, match="holds 100 places a query, not 101"):
+        hits.table(hits.none(1, 101))
