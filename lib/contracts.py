@@ -91,7 +91,15 @@ def table(name: str, columns: dict | list[dict]) -> pa.Table:
         columns = {field.name: [row[field.name] for row in columns] for field in schema}
     if set(columns) != set(schema.names):
         raise ContractError(f"a {name} table has the columns {schema.names}, not {sorted(columns)}")
-    return check(name, pa.table({field.name: columns[field.name] for field in schema}, schema=schema))
+    made = [_column(name, field, columns[field.name]) for field in schema]
+    return check(name, pa.table(made, schema=schema))
+
+
+def _column(name: str, field: pa.Field, values) -> pa.ChunkedArray:
+    try:
+        return pa.table([values], schema=pa.schema([field]))[0]
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        raise ContractError(f"{name}.{field.name} is declared as {field.type} and cannot hold what was given ({error})") from error
 
 
 def check(name: str, data: pa.Table) -> pa.Table:

@@ -17,6 +17,7 @@ import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import NamedTuple
 
@@ -129,8 +130,11 @@ def _each(name: str, shards: list[str], config: dict, wanted: str, workers: int 
         return ray.get([task.remote(name, shard, config, wanted) for shard in shards])
     # spawned, not forked: a kernel has threads; each worker dies with this process
     pool = ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), processes.die_with_parent)
-    with pool:
-        return list(pool.map(run_shard, *zip(*[(name, shard, config, wanted) for shard in shards], strict=True)))
+    try:
+        with pool:
+            return list(pool.map(run_shard, *zip(*[(name, shard, config, wanted) for shard in shards], strict=True)))
+    except BrokenProcessPool as error:
+        raise RuntimeError(f"a worker of {name} was killed (was memory short?); run again, finished shards are kept") from error
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -152,7 +156,7 @@ def main(arguments: list[str] | None = None) -> None:
             with processes.lock(part(config, stage, shard)):
                 line = run_shard(given.stage, shard, config, wanted)
             print(f"{paths.shown(part(config, stage, shard))}: {line['rows']:,} rows in {line['seconds']} s")
-    except (ValueError, OSError, ImportError) as error:
+    except (ValueError, OSError, ImportError, processes.Locked) as error:
         sys.exit(f"lib.engine: {error}")
 
 
