@@ -1,0 +1,148 @@
+"""Dense search beside a float64 loop over all documents, and the vectors it refuses."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from lib.retrieval import dense, hits
+from tests.test_bm25 import listed
+
+CASE = json.loads((Path(__file__).parent / "cases/07-dense-bad-vectors-and-bit-mask.json").read_text())
+
+
+def by_loop(vectors: np.ndarray, query: np.ndarray, removed: np.ndarray, k: int) -> list[tuple[int, float]]:
+    """(document, float32 score) in order, in Python floats."""
+    found = []
+    for row, vector in enumerate(vectors.astype(np.float32).tolist()):
+        score = 0.0
+        for x, y in zip(query.astype(np.float32).tolist(), vector, strict=True):
+            score += x * y
+        if not removed[row]:
+            found.append((row, float(np.float32(score))))
+    return sorted(found, key=lambda hit: (-hit[1], hit[0]))[:k]
+
+
+def layouts(array: np.ndarray) -> dict[str, np.ndarray]:
+    wide = np.full((2 * len(array), array.shape[1]), np.nan, array.dtype)
+    wide[::2] = array
+    return {"C": np.ascontiguousarray(array), "F": np.asfortranarray(array), "every second row of a larger array": wide[::2]}
+
+
+@pytest.mark.parametrize("layout", CASE["input"]["layouts"])
+@pytest.mark.parametrize("dtype", CASE["input"]["dtypes"])
+def test_case_07_every_dtype_and_layout_gives_the_same_ids_after_the_mask(dtype, layout):
+    vectors = layouts((np.arange(1, 11)[:, None] * np.ones(2)).astype(dtype))[layout]
+    removed = np.isin(np.arange(10), CASE["input"]["mask_rows"])
+    found = dense.top(vectors, layouts(np.ones((3, 2), dtype))[layout], CASE["input"]["k"], removed)
+    for query in range(3):
+        assert [row for row, _ in listed(found, query)] == CASE["right_answer"]["ids_after_mask"]
+
+
+def test_case_07_bad_rows_are_named_all_at_once_and_never_become_nan():
+    bad = {name: [float(x) for x in row] for name, row in CASE["input"]["bad_rows"].items()}
+    vectors = [[1.0, 2.0], *bad.values(), [3.0, 4.0]]
+    names = ["good", *bad, "last"]
+    with pytest.raises(ValueError, match=r"3 vectors cannot be normalised: nan_row \(NaN\), zero_row \(zero\), inf_row \(infinite\); ") as told:
+        dense.normalise(vectors, names)
+    assert "good" not in str(told.value)
+    with pytest.raises(ValueError, match=r"2 document vectors cannot be searched: row 1 \(NaN\), row 3 \(infinite\)"):
+        dense.top(np.array(vectors), np.ones((1, 2)))
+    np.testing.assert_allclose(dense.normalise([vectors[0], vectors[-1]], names), [[5**-0.5, 2 * 5**-0.5], [0.6, 0.8]], rtol=1e-7)
+
+
+def test_normalise_names_rows_of_another_length_and_at_most_ten():
+    with pytest.raises(ValueError, match=r"1 vectors cannot be normalised: d1 \(1 dimensions, not 2\)"):
+        dense.normalise([[1.0, 0.0], [1.0], [0.0, 1.0]], ["d0", "d1", "d2"])
+    with pytest.raises(ValueError, match=r"12 vectors cannot be normalised: d0 \(zero\), .*d9 \(zero\) and 2 more"):
+        dense.normalise(np.zeros((12, 3)), [f"d{i}" for i in range(12)])
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-30, 1, 1e30, 1e300])
+def test_normalise_survives_very_short_and_very_long_vectors(scale):
+    unit = dense.normalise(np.array([[3.0, 4.0, 0.0]]) * scale, ["d"])
+    np.testing.assert_allclose(unit, [[0.6, 0.8, 0.0]], rtol=1e-6)
+    assert unit.dtype == np.float32
+
+
+number = st.floats(-4, 4, width=16)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data())
+def test_equals_the_loop_in_set_and_order(data):
+    n, q, d, k = (data.draw(st.integers(low, high)) for low, high in ((0, 12), (0, 3), (1, 5), (1, 14)))
+    vectors = np.array(data.draw(st.lists(st.lists(number, min_size=d, max_size=d), min_size=n, max_size=n)), np.float64).reshape(n, d)
+    queries = np.array(data.draw(st.lists(st.lists(number, min_size=d, max_size=d), min_size=q, max_size=q)), np.float64).reshape(q, d)
+    removed = np.array(data.draw(st.lists(st.booleans(), min_size=n, max_size=n)), bool)
+    found = dense.top(vectors, queries, k, removed)
+    assert found.doc.shape == (q, k)
+    for i in range(q):
+        assert listed(found, i) == by_loop(vectors, queries[i], removed, k)
+    np.testing.assert_array_equal(dense.top(vectors, queries, k + 1, removed).doc[:, :k], found.doc)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(1, 9), st.integers(0, 3))
+@example(4, 0)
+def test_equal_documents_fall_to_the_lower_row_and_removed_ones_never_appear(k, seed):
+    rng = np.random.default_rng(seed)
+    vectors = np.repeat(dense.normalise(rng.normal(size=(4, 37)), range(4)), 6, axis=0)[rng.permutation(24)]
+    removed = rng.random(24) < 0.3
+    query = dense.normalise(rng.normal(size=(3, 37)), range(3))
+    found = dense.top(vectors, query, k, removed)
+    for i in range(3):
+        assert listed(found, i) == by_loop(vectors, query[i], removed, k)
+    assert listed(dense.top(vectors, query, k, np.ones(24, bool))) == []
+
+
+def test_neighbours_closer_than_fp32_can_tell_keep_the_order_of_the_loop(monkeypatch):
+    """Vectors that differ in the last bits: the fp32 product alone puts many of them in another order."""
+    rng = np.random.default_rng(0)
+    base = dense.normalise(rng.normal(size=(1, 300)), ["base"])
+    vectors = np.nextafter(np.repeat(base, 900, axis=0), rng.choice([-1, 1], (900, 300)).astype(np.float32))
+    query = dense.normalise(base + 0.1 * rng.normal(size=(4, 300)), range(4))
+    monkeypatch.setattr(dense, "BLOCK", 128)
+    monkeypatch.setattr(dense, "QUERIES", 3)
+    found = dense.top(vectors, query, k=50)
+    removed = np.zeros(900, bool)
+    by_product = np.lexsort((np.arange(900), -(query @ vectors.T)[0]))[:50]
+    assert by_product.tolist() != found.doc[0].tolist()
+    for i in range(4):
+        assert listed(found, i) == by_loop(vectors, query[i], removed, 50)
+
+
+@pytest.mark.parametrize("scale", [1e-25, 1e-18, 1, 1e15])
+def test_the_bound_holds_for_tiny_and_large_vectors(scale):
+    rng = np.random.default_rng(1)
+    vectors, query = rng.normal(size=(2, 200, 64)).astype(np.float32)
+    vectors, query = vectors * np.float32(scale), query * np.float32(scale)
+    far = np.abs((query @ vectors.T).astype(np.float64) - (query.astype(np.float64) @ vectors.T.astype(np.float64)).astype(np.float32))
+    longest = np.linalg.norm(vectors.astype(np.float64), axis=1).max()
+    assert (far <= dense._bound(64, np.linalg.norm(query.astype(np.float64), axis=1), longest)[:, None]).all()
+    for i, expected in enumerate(by_loop(vectors, query[i], np.zeros(200, bool), 20) for i in range(5)):
+        assert listed(dense.top(vectors, query[:5], 20), i) == expected
+
+
+def test_threads_and_document_parts_change_nothing():
+    rng = np.random.default_rng(2)
+    vectors, query = dense.normalise(rng.normal(size=(500, 24)), range(500)), dense.normalise(rng.normal(size=(17, 24)), range(17))
+    one, three = dense.top(vectors, query, 30), dense.top(vectors, query, 30, threads=3)
+    assert one.doc.tobytes() == three.doc.tobytes() and one.score.tobytes() == three.score.tobytes()
+    first, second = dense.top(vectors[:201], query, 30), dense.top(vectors[201:], query, 30)
+    merged = hits.merge(first, hits.Hits(second.doc + np.int32(201), second.score), 30)
+    assert one.doc.tobytes() == merged.doc.tobytes() and one.score.tobytes() == merged.score.tobytes()
+
+
+def test_vectors_that_cannot_be_compared_are_refused():
+    with pytest.raises(ValueError, match="the documents have 3 dimensions and the queries 2"):
+        dense.top(np.ones((4, 3)), np.ones((1, 2)))
+    with pytest.raises(ValueError, match="does not fit float32; normalise"):
+        dense.top(np.full((1, 2), 1e25), np.full((1, 2), 1e25))
+    with pytest.raises(ValueError, match=r"the query vectors are int64\[1, 2\]; give floats"):
+        dense.top(np.ones((1, 2)), np.ones((1, 2), int))
+    with pytest.raises(ValueError, match=r"row 0 \(infinite\)"):
+        dense.top(np.full((1, 2), 1e300), np.ones((1, 2)))
