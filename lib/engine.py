@@ -161,4 +161,5 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    engine = importlib.import_module("lib.engine")  # stages are made of its Stage, not of that of __main__
+    engine.main()
