@@ -60,9 +60,10 @@ def plant(folder, documents, queries):
 
 
 WHOLE = LEAD + "A long way round, " * 20 + SECRET
+PROOF = [relation("p1", 2, len(WHOLE), "correct", "full_solution"), relation("p1", 1, 200, "partial", "partial_derivation")]
 DOCUMENTS = {
-    "full": (WHOLE, "roots", [relation("p1", 2, len(WHOLE), "correct", "full_solution"), relation("p1", 1, 200, "partial", "partial_derivation")]),
-    "copy": (WHOLE, "roots", [relation("p1", 2, len(WHOLE), "correct", "full_solution"), relation("p1", 1, 200, "partial", "partial_derivation")]),
+    "full": (WHOLE, "roots", PROOF),
+    "copy": (WHOLE, "roots", PROOF),
     "lemma": (LEAD + "A lemma for all of them.", "roots", [relation("family:roots", 1, 160, "correct", "key_lemma")]),
     "error": (LEAD + "Hence x = 41.\n", "roots", [relation("p1", 0, 160, "incorrect", "major_math_error")]),
     "other": ("Quite another thing, of counting chains of beads.", "beads", [relation("p9", 2, 40, "correct", "direct_answer")]),
@@ -509,6 +510,20 @@ def test_a_server_that_cannot_write_its_calls_down_ends_unanswered(planted, tmp_
     assert server.wait(10) == 1
     assert list(map(is_good, said)) == [True] * 5 + [False] * 5  # 5 lines of 35 bytes fit into 200
     assert "calls.txt was not written" in server.stderr.read()
+
+
+def test_a_server_that_ends_in_use_is_the_error_whatever_its_client_says(planted, monkeypatch):
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    monkeypatch.delenv("QRELBOOK_JUDGE_KEY", raising=False)
+    (planted / "calls-strict.txt").unlink(missing_ok=True)
+    try:
+        with pytest.raises(RuntimeError, match=r"calls-strict.txt was not written \(File too large\); make room"):
+            resource.setrlimit(resource.RLIMIT_FSIZE, (200, limits[1]))  # the child inherits it
+            with judge_server.endpoint("sample", planted.parent, personality="strict") as url:
+                ask(url, PAIRS[:10])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert "QRELBOOK_JUDGE_KEY" not in os.environ
 
 
 def test_the_sample_endpoint_serves_the_run_and_sets_a_key_for_its_children(planted, monkeypatch):

@@ -43,7 +43,9 @@ def plant(source_folder: str | Path, out_folder: str | Path, limit: int | None =
             docid = f"{qid}-{name}"
             known = relations.setdefault(text, [])
             if known and name == "solution":
-                raise ValueError(f"{paths.shown(source / QUESTIONS)}: the worked solution of {qid} equals an earlier text; take one of the two questions out")
+                raise ValueError(
+                    f"{paths.shown(source / QUESTIONS)}: the worked solution of {qid} equals an earlier text; take one of the two questions out"
+                )
             documents.append({"docid": docid, "text": text, "removed": bool(known)})
             kind = "source" if name == "solution" else "correct" if correct else "wrong"
             truths.append({"docid": docid, "kind": kind, "family": qid, "relations": known})

@@ -31,8 +31,8 @@ class JudgeServer:
 
     async def _stats(self, request: web.Request) -> web.Response:
         """Answers by kind, their sum, and the requests with a text that was never planted."""
-        unknown = self._answers["unknown text"]
-        return web.json_response({"calls": self._answers.total(), "unknown_texts": unknown, "answers": dict(sorted((+self._answers).items()))})
+        answers = dict(sorted(self._answers.items()))
+        return web.json_response({"calls": sum(answers.values()), "unknown_texts": answers.get("unknown text", 0), "answers": answers})
 
     async def _models(self, request: web.Request) -> web.Response:
         if not _has_key(request):

@@ -40,12 +40,13 @@ def running(
     seed: int = 0,
     personality: str = "judge",
     failures: float = 0.05,
-    lost: float = 0.0,
+    lost: float = 0.01,
     calls: str | Path | None = None,
     patience: float = 60.0,
 ) -> Iterator[str]:
     """Serve a planted folder for the length of the block and yield the base url, `http://127.0.0.1:PORT/v1`.
 
+    `failures` and `lost` are the shares of pairs that fail at first and for this server's life (`lib.sample.failures`).
     `calls` is `calls-<personality>.txt` in the folder unless it is named. The server is a child in a process group of
     its own that dies with this process. RuntimeError, with the last line of the child's stderr, where it is not ready
     within `patience` seconds or ends before the block does.
@@ -66,9 +67,15 @@ def running(
                 if child.poll() is not None or time.monotonic() > until:
                     raise RuntimeError(_last_words(errors, f"the local judge was not ready within {patience} s"))
                 time.sleep(0.02)
-            yield ready.read_text()
+            failed = None
+            try:
+                yield ready.read_text()
+            except Exception as error:  # of the block; where the server has ended, that is why
+                failed = error
             if child.poll() is not None:
-                raise RuntimeError(_last_words(errors, f"the local judge ended in use with exit code {child.returncode}"))
+                raise RuntimeError(_last_words(errors, f"the local judge ended in use with exit code {child.returncode}")) from failed
+            if failed:
+                raise failed
         finally:
             child.terminate()
             try:
@@ -115,7 +122,10 @@ def stats(url: str) -> dict:
 def _all_known(url: str) -> None:
     unknown = stats(url)["unknown_texts"]
     if unknown:
-        raise RuntimeError(f"the local judge got {unknown} requests with a text that was never planted; the run folder holds another collection than its planted folder")
+        raise RuntimeError(
+            f"the local judge got {unknown} requests with a text that was never planted; "
+            "the run holds other texts than its planted folder, so run its first notebook again"
+        )
 
 
 def _last_words(errors: Path, otherwise: str) -> str:

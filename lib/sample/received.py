@@ -44,7 +44,9 @@ class Planted:
         folder = Path(folder)
         missing = [name for name in FILES if not (folder / name).exists()]
         if missing:
-            raise ValueError(f"{paths.shown(folder)} is no planted folder (it has no {missing[0]}); run the first notebook of the plan, which plants it")
+            raise ValueError(
+                f"{paths.shown(folder)} is no planted folder (it has no {missing[0]}); run the first notebook of the plan, which plants it"
+            )
         for name in FILES:
             trace.record("read", folder / name)
         queries, documents = truth.load(folder)
@@ -59,7 +61,7 @@ class Planted:
             for relation in record["relations"]:
                 _legal(record["docid"], relation["label"], relation["answer_validity"], relation["reason_codes"])
                 if relation["needs"] > len(text):
-                    raise ValueError(f"{record['docid']} needs {relation['needs']} characters and has {len(text)}; plant the collection again")
+                    raise ValueError(f"{record['docid']} needs {relation['needs']} characters of {len(text)}; plant the collection again")
 
     def truth(self, query: str, document: str) -> dict:
         """The true judgment of the texts that arrived; raises Unknown.
