@@ -120,7 +120,7 @@ def _refused(error: openai.APIStatusError, key_variable: str) -> Outcome:
     told = f"HTTP {status}: {said or error.code or error.type or 'no message'}"
     stop = _STOPS[status].format(key=key_variable) if status in _STOPS else None
     if status == 429 and codes & _QUOTA:
-        name, stop = "quota", "the quota of the key is used up; raise it and run again, what is answered is kept"
+        name, stop = "quota", "the quota of the key is used up; raise it"
     elif status == 429:
         name = "rate limited"
     elif status == 408:

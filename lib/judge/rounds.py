@@ -72,6 +72,6 @@ def _run_child(config: client.Config) -> Summary:
             raise
     if code != 0:
         reason = last.removeprefix("lib.judge.client: ") if last else "it said nothing"
-        raise JudgeStopped(f"the judge client for {config.set} ended with {code}: {reason}; what came back is kept, run again to go on")
+        raise JudgeStopped(f"the judge client for {config.set} ended with {code}: {reason}; run again to go on, what came back is kept")
     summary = json.loads(said)
     return Summary(summary["set"], summary["asked"], summary["calls"], summary["by_class"])
