@@ -51,13 +51,13 @@ def _retrieved(run: Path, part: str, query: int, at: int, doc: int) -> Iterator[
         yield f"reranker: {mine[0]['score']:.6g} by {mine[0]['model']}" if mine else "reranker: not scored"
 
 
-def _routed(run: Path, part: str, query: int, doc: int) -> Iterator[str]:
+def _routed(run: Path, part: str, query: int, doc: int) -> list[dict]:
+    found = []
     for name in store.SETS:
         rows = _part_rows("intents", run / "intents" / name, part)
-        for row in rows.to_pylist() if rows is not None else []:
-            if (row["query"], row["doc"]) == (query, doc):
-                state = ", withdrawn" if row["withdrawn"] else ""
-                yield f"sent to {row['judge']} as {row['version']} {row['stage']} round {row['round']}: {row['reason']}{state}"
+        if rows is not None:
+            found += rows.filter(pc.and_(pc.equal(rows["query"], query), pc.equal(rows["doc"], doc))).to_pylist()
+    return found
 
 
 def _asked(run: Path, part: str, query: int, doc: int) -> Iterator[str]:
@@ -73,7 +73,7 @@ def _asked(run: Path, part: str, query: int, doc: int) -> Iterator[str]:
                     yield f"    {' '.join(said.split())}"
 
 
-def _label(run: Path, part: str, qid: str, docid: str, sent: bool, asked: bool) -> str:
+def _label(run: Path, part: str, qid: str, docid: str, sent: list[dict], asked: bool) -> str:
     rows = _part_rows("labels", run / "labels", part)
     if rows is None:
         return "label: none, the run has written no labels yet"
@@ -83,7 +83,9 @@ def _label(run: Path, part: str, qid: str, docid: str, sent: bool, asked: bool) 
         return f"label: {label} by {mine[0]['judge']}, {mine[0]['version']} {mine[0]['stage']} round {mine[0]['round']}"
     if not sent:
         return "label: none, no route sent the pair to a judge"
-    return "label: none, no call gave a valid reply that counts" if asked else "label: none, the LLM was not asked"
+    if all(row["version"] == "probe" for row in sent):
+        return "label: none, a probe is no part of the release"
+    return "label: none, no call gave a valid reply" if asked else "label: none, the LLM was not asked"
 
 
 def show(run: Path, qid: str, docid: str) -> Iterator[str]:
@@ -100,11 +102,15 @@ def show(run: Path, qid: str, docid: str) -> Iterator[str]:
     part = next(part for part in corpus.parts(run, "queries") if part.first <= query < part.first + part.rows)
     yield f"query {qid}, document {documents[doc].as_py()}"
     yield from _retrieved(run, part.shard, query, query - part.first, doc)
-    sent = list(_routed(run, part.shard, query, doc))
+    sent = _routed(run, part.shard, query, doc)
+    for row in sent:
+        state = ", withdrawn" if row["withdrawn"] else ""
+        yield f"sent to {row['judge']} as {row['version']} {row['stage']} round {row['round']}: {row['reason']}{state}"
+    if not sent:
+        yield "not sent to any judge"
     asked = list(_asked(run, part.shard, query, doc))
-    yield from sent or ["not sent to any judge"]
     yield from asked or ["no call was made"]
-    yield _label(run, part.shard, qid, documents[doc].as_py(), bool(sent), bool(asked))
+    yield _label(run, part.shard, qid, documents[doc].as_py(), sent, bool(asked))
 
 
 def main(arguments: list[str] | None = None) -> None:
