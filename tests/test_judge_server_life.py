@@ -13,6 +13,7 @@ import pytest
 
 from lib import paths
 from lib.sample import judge_server
+from tests.planted_judge import DOCUMENTS, PAIRS, QUERIES, ask, is_good, plant, start
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +68,6 @@ def test_the_server_ends_with_the_block(planted, tmp_path):
 def test_the_server_dies_with_a_parent_that_is_killed(planted, tmp_path):
     program = (
         "import sys, time\nfrom lib.sample import judge_server\n"
-from tests.planted_judge import DOCUMENTS, PAIRS, QUERIES, ask, is_good, plant, start
         f"with judge_server.running({str(planted)!r}, calls={str(tmp_path / 'calls.txt')!r}) as url:\n"
         "    print(url, flush=True)\n    time.sleep(60)\n"
     )
