@@ -71,7 +71,7 @@ def test_normalise_survives_very_short_and_very_long_vectors(scale):
 number = st.floats(-4, 4, width=16)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.data())
 def test_equals_the_loop_in_set_and_order(data):
     n, q, d, k = (data.draw(st.integers(low, high)) for low, high in ((0, 12), (0, 3), (1, 5), (1, 14)))

@@ -176,7 +176,7 @@ def test_a_shallower_list_is_a_prefix_of_a_deeper_one(depth):
 
 
 def test_rank_in_gives_the_place_of_each_document_and_0_where_the_route_lacks_it():
-    ranks = fusion.rank_in(hits([5, 3, 5, 9], [1]), np.array([[9, 5, 4, -1], [1, 9, -1, -1]], np.int32))
+    ranks = fusion.rank_in(hits([5, 3, 5, 9], [1]).doc, np.array([[9, 5, 4, -1], [1, 9, -1, -1]], np.int32))
     assert ranks.tolist() == [[4, 1, 0, 0], [1, 0, 0, 0]]
 
 

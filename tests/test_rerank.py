@@ -9,7 +9,7 @@ from lib.retrieval import hits, rerank
 from lib.retrieval.rerank import Scorer
 from tests.small_corpus import tokenizer_file
 
-OPTIONS = {"scorer": "overlap", "long_tokens": 20, "max_tokens": 20, "auc_queries": 2}
+OPTIONS = {"scorer": "overlap", "long_tokens": 20, "auc_queries": 2}
 QUERIES, DOCUMENTS, LONG = 5, 30, (9, 17)
 
 
@@ -43,7 +43,7 @@ def config(tmp_path) -> dict:
     return OPTIONS | {"run": str(run)}
 
 
-def pairs(table: pa.Table) -> list[tuple[int, int]]:
+def scored(table: pa.Table) -> list[tuple[int, int]]:
     return list(zip(table["query"].to_pylist(), table["doc"].to_pylist(), strict=True))
 
 
@@ -56,12 +56,13 @@ def test_overlap_is_the_share_of_words_pairs_and_triples():
 
 
 def test_the_short_pairs_of_dense_ranks_6_to_20_are_scored_source_pages_too(config):
-    engine.map(rerank.rerank, config)
+    engine.map(rerank.pairs, config)
     table = contracts.read("rerank", f"{config['run']}/rerank")
     expected = [(q, d) for q in range(QUERIES) if q != 1 for d in dense_list(q)[5:20] if d not in LONG]
-    assert pairs(table) == expected
+    assert scored(table) == expected
     assert (0, 7) in expected  # the source page of query 0
-    assert [line["rows"] for line in contracts.parts(f"{config['run']}/rerank")] == [sum(q < 3 for q, _ in expected), sum(q >= 3 for q, _ in expected)]
+    rows = [line["rows"] for line in contracts.parts(f"{config['run']}/rerank")]
+    assert rows == [sum(q < 3 for q, _ in expected), sum(q >= 3 for q, _ in expected)]
     assert set(table["model"].to_pylist()) == {"overlap"}
     score = dict(zip(expected, table["score"].to_pylist(), strict=True))
     assert score[0, 6] > score[0, 7] > 0  # "the cat 6" holds the query's number
@@ -81,11 +82,11 @@ def probe(config: dict, queries: list[int]) -> None:
 
 def test_the_pool_is_the_union_of_the_routes_without_the_source_page_for_the_first_probe_queries(config):
     probe(config, [0, 0, 3, 4])
-    engine.map(rerank.rerank_pool, config)
+    engine.map(rerank.pool, config)
     table = contracts.read("rerank", f"{config['run']}/rerank_pool")
     union = {q: sorted({*dense_list(q), *lexical_list(q)} - {q + 7}) for q in (0, 3)}
-    assert pairs(table) == [(q, d) for q, docs in union.items() for d in docs]
-    assert {29, 28} <= set(union[0]) and set(LONG) <= {d for _, d in pairs(table)}
+    assert scored(table) == [(q, d) for q, docs in union.items() for d in docs]
+    assert {29, 28} <= set(union[0]) and set(LONG) <= {d for _, d in scored(table)}
     assert [line["queries"] for line in contracts.parts(f"{config['run']}/rerank_pool")] == [1, 1]
 
 
@@ -98,7 +99,7 @@ def test_a_long_document_is_cut_before_it_is_scored(config, monkeypatch):
 
     monkeypatch.setitem(rerank.SCORERS, "watch", Scorer("watch", watch))
     probe(config, [0])
-    engine.map(rerank.rerank_pool, config | {"scorer": "watch"})
+    engine.map(rerank.pool, config | {"scorer": "watch"})
     text = corpus.Texts(config["run"]).texts([LONG[0]])[0]
     cut = corpus.cut_tokens(corpus.tokenizer(config["run"]), text, 20)
     assert cut in seen and text not in seen and 0 < len(cut) < len(text)
@@ -112,15 +113,21 @@ def test_a_score_that_is_no_number_stops_with_the_names_of_the_pair(config, monk
 
     monkeypatch.setitem(rerank.SCORERS, "broken", Scorer("broken", broken))
     with pytest.raises(ValueError, match=f"the scorer broken gave {value} for query q0 and document d6"):
-        engine.map(rerank.rerank, config | {"scorer": "broken"})
+        engine.map(rerank.pairs, config | {"scorer": "broken"})
     with pytest.raises(contracts.ContractError, match="not finished"):
         contracts.read("rerank", f"{config['run']}/rerank")
+
+
+def test_a_document_that_a_route_repeats_is_one_pair_at_its_best_rank():
+    dense = np.array([[0, 1, 2, 3, 4, 5, 0, 6, 5, *range(10, 30)]], np.int32)
+    query, place = rerank.short_pairs(dense, np.ones(40, bool))
+    assert dense[query, place].tolist() == [5, 6, *range(10, 21)]
 
 
 def test_a_scorer_that_gives_other_than_one_float32_a_pair_is_refused():
     for wrong in (lambda queries, documents: [0.5], lambda queries, documents: np.zeros(1, np.float32)):
         with pytest.raises(ValueError, match="the scorer wrong gave .* for 2 pairs"):
-            rerank.score_pairs(Scorer("wrong", wrong), ["a", "b"], ["a", "b"], [("q", "a"), ("q", "b")])
+            rerank.score_pairs(Scorer("wrong", wrong), ["a", "b"], ["a", "b"], lambda i: ("q", "ab"[i]))
 
 
 def test_an_unknown_scorer_is_refused_by_name():

@@ -32,10 +32,8 @@ def corpus_in(run, document_rows: int, query_rows: int) -> dict:
 
 
 def searched(config: dict) -> dict:
-    lsa.encode(config)
-    for name in (*routes.ROUTES, "fused"):
-        routes.search(name, config)
-    found = {name: routes.lists(config["run"], name) for name in routes.ROUTES}
+    routes.search(config)
+    found = {name: hits.from_table(contracts.read("hits", f"{config['run']}/hits/{name}")) for name in routes.ROUTES}
     return found | {"fused": contracts.read("fused", f"{config['run']}/fused")}
 
 
@@ -91,32 +89,43 @@ def test_the_fused_table_holds_the_dense_rank_of_each_document(whole):
 
 def test_a_second_search_makes_nothing_again(tmp_path, monkeypatch):
     config = corpus_in(tmp_path / "run", 50, 10)
-    first = routes.search("bm25", config)
+    routes.search(config)
     monkeypatch.setattr(contracts, "write", lambda *_: pytest.fail("a finished shard was made again"))
-    assert routes.search("bm25", config) == first
+    routes.search(config)
 
 
-def test_a_lost_part_is_made_again_with_the_same_bytes(tmp_path):
+def test_a_lost_part_is_made_again_with_the_same_bytes_and_others_weights_only_fuse_again(tmp_path, monkeypatch):
     config = corpus_in(tmp_path / "run", 50, 10)
-    routes.search("ngram", config)
-    lost = tmp_path / "run/hits/ngram/part-00001.parquet"
+    routes.search(config)
+    lost, written = tmp_path / "run/hits/ngram/part-00001.parquet", []
     before = lost.read_bytes()
     lost.unlink()
-    routes.search("ngram", config)
-    assert lost.read_bytes() == before
+    write = contracts.write
+    monkeypatch.setattr(contracts, "write", lambda name, *rest: (written.append(name), write(name, *rest))[1])
+    routes.search(config)
+    assert (written, lost.read_bytes()) == (["hits"], before)
+    routes.search(config | {"weights": {"dense": 1, "bm25": 1, "ngram": 1}})
+    assert written == ["hits", "fused", "fused", "fused"]
 
 
 def test_dense_search_refuses_vectors_of_another_corpus(tmp_path):
     config = corpus_in(tmp_path / "run", 50, 10)
-    lsa.encode(config)
+    routes.search(config)
     other = corpus_in(tmp_path / "run", 40, 10)
-    with pytest.raises(contracts.ContractError, match="encode again"):
+    with pytest.raises(contracts.ContractError, match="is not 40 vectors of one length; encode again"):
         engine.map(routes.dense, other)
 
 
-def test_an_unknown_route_is_refused_by_name():
-    with pytest.raises(ValueError, match="there is no route 'splade'; search dense, bm25, ngram, fused"):
-        routes.search("splade", {})
+@pytest.mark.parametrize(
+    "documents", [[("", False)], [("let f", True), ("let f be a continuous", True)], [("", False), ("f", True)]],
+)
+def test_nothing_to_find_gives_empty_lexical_lists_and_no_removed_document(tmp_path, documents):
+    rows = [{"docid": f"d{i}", "text": text, "removed": removed} for i, (text, removed) in enumerate(documents)]
+    queries = [{"qid": "q0", "text": "let f be a continuous"}, {"qid": "q1", "text": ""}]
+    corpus.write(tmp_path / "run", rows, queries, tokenizer_file(tmp_path / "tokenizer"), document_rows=1)
+    found = searched(OPTIONS | {"run": str(tmp_path / "run")})
+    assert found["bm25"].doc.max() == found["ngram"].doc.max() == -1
+    assert {0, 1} >= set(np.unique(found["dense"].doc)) - {-1} == {i for i, (_, removed) in enumerate(documents) if not removed}
 
 
 def test_lsa_gives_the_same_bytes_twice_and_no_nan_for_texts_without_words():

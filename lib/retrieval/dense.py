@@ -48,7 +48,8 @@ def normalise(vectors, names: Sequence[str]) -> np.ndarray:
     largest = np.abs(values).max(axis=1, initial=0)
     faults |= {kept[row]: "zero" for row in np.flatnonzero(largest == 0)}
     if faults:
-        raise ValueError(_named("vectors cannot be normalised", dict(sorted(faults.items())), names) + "; encode these texts again or leave them out")
+        told = _named("vectors cannot be normalised", dict(sorted(faults.items())), names)
+        raise ValueError(told + "; encode these texts again or leave them out")
     values = values / largest[:, None]  # so that no square overflows or vanishes
     return (values / np.sqrt((values * values).sum(axis=1))[:, None]).astype(np.float32)
 
@@ -103,7 +104,8 @@ def add(best: Heap, query: np.ndarray, vectors: np.ndarray, rows: np.ndarray, th
             block = vectors[at : at + BLOCK]
             for q in range(first, last, QUERIES):
                 some = slice(q, min(q + QUERIES, last))
-                _offer(query[some] @ block.T, bound[some], query[some], block, rows[at : at + BLOCK], best.doc[some], best.score[some], best.size[some])
+                product = query[some] @ block.T
+                _offer(product, bound[some], query[some], block, rows[at : at + BLOCK], best.doc[some], best.score[some], best.size[some])
 
     with threadpool_limits(1, "blas"):
         hits.in_threads(one_range, len(query), threads)

@@ -195,7 +195,7 @@ def repeats(routes: Mapping[str, Hits]) -> dict[str, int]:
     return counted
 
 
-def rank_in(route: Hits, doc: np.ndarray) -> np.ndarray:
-    """int16[queries, places]: the rank from 1 of each document of `doc` in the route of its query, 0 where the route lacks it."""
-    same = (doc[:, :, None] == route.doc[:, None, :]) & (doc >= 0)[:, :, None]
+def rank_in(route: np.ndarray, doc: np.ndarray) -> np.ndarray:
+    """int16[queries, n]: the best rank, from 1, of each of `doc` int32[queries, n] in the lists `route` int32[queries, places]; 0 where it is missing."""
+    same = (doc[:, :, None] == route[:, None, :]) & (doc >= 0)[:, :, None]
     return np.where(same.any(axis=2), same.argmax(axis=2) + 1, 0).astype(np.int16)

@@ -15,6 +15,8 @@ import pyarrow as pa
 
 from lib import contracts
 
+ROUTES = ("dense", "bm25", "ngram")  # the folders of hits/, in the order of the fusion
+
 
 class Hits(NamedTuple):
     """Documents of each query, best first; -1 and 0 after the last hit."""
@@ -114,10 +116,10 @@ def none(queries: int, k: int) -> Hits:
 
 def in_threads(search: Callable[[int, int], None], queries: int, threads: int) -> None:
     """Run `search(first, last)` over ranges of the queries; the ranges write to different rows."""
-    edges = np.linspace(0, queries, threads + 1).astype(int)
     if threads == 1:
         search(0, queries)
         return
+    edges = np.linspace(0, queries, threads + 1).astype(int)
     with ThreadPoolExecutor(threads) as pool:
         list(pool.map(search, edges[:-1], edges[1:]))
 

@@ -1,7 +1,7 @@
 """Latent semantic analysis: the dense vectors of the sample (Deerwester et al. 1990), by scikit-learn.
 
-It stands behind the interface of every encoder: `encode(config, workers)` fills `vectors/` and
-`query_vectors/` with normalised rows. The model is fitted on all documents, in memory.
+It stands behind the interface of every encoder: a stage that fills `vectors/` by document part and one
+that fills `query_vectors/` by query part, with normalised rows. The model is fitted on all documents, in memory.
 """
 
 from functools import lru_cache, partial
@@ -13,9 +13,10 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.utils.extmath import randomized_svd
 from threadpoolctl import threadpool_limits
 
-from lib import contracts, corpus, engine
+from lib import contracts, corpus
 from lib.engine import Stage
-from lib.retrieval import dense, routes
+from lib.retrieval import dense
+from lib.retrieval.parts import shards
 from lib.text import tokens
 
 FAINT = 1e-6  # a text that keeps less than this of its length 1 counts as one without words
@@ -66,15 +67,9 @@ def _encode(table: str, out: str, shard: str, config: dict) -> dict:
 
 document_vectors = Stage(
     "lib.retrieval.lsa:document_vectors", "vectors", "vectors", ("documents",), ("dimensions", "seed"),
-    partial(routes.shards, "documents"), partial(_encode, "documents", "vectors"),
+    partial(shards, "documents"), partial(_encode, "documents", "vectors"),
 )
 query_vectors = Stage(
     "lib.retrieval.lsa:query_vectors", "vectors", "query_vectors", ("documents", "queries"), ("dimensions", "seed"),
-    partial(routes.shards, "queries"), partial(_encode, "queries", "query_vectors"),
+    partial(shards, "queries"), partial(_encode, "queries", "query_vectors"),
 )
-
-
-def encode(config: dict, workers: int | str = 1) -> None:
-    """Fill `vectors/` and `query_vectors/` of the run; options `dimensions` and `seed`."""
-    engine.map(document_vectors, config, workers)
-    engine.map(query_vectors, config, workers)

@@ -2,6 +2,7 @@
 
 The zero-shot reranker of the spec (Qwen3-Reranker-4B: "the same problem with the same particulars")
 takes the place of `overlap` by the parameter `scorer`; routing and tables see only scores and a name.
+Two stages by query part: `pairs`, the short ones at dense ranks 6-20, and `pool`, the probe's for its AUC.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,7 +16,8 @@ import pyarrow as pa
 from lib import contracts, corpus, text
 from lib.contracts import CUT
 from lib.engine import Stage
-from lib.retrieval import hits, routes
+from lib.retrieval import fusion, hits
+from lib.retrieval.parts import part_of, shards
 
 TOP = 5  # dense ranks 1-5 are not reranked
 BATCH = 512  # pairs whose texts are in memory at once
@@ -53,26 +55,30 @@ def scorer(name: str) -> Scorer:
     return SCORERS[name]
 
 
-def score_pairs(by: Scorer, queries: Sequence[str], documents: Sequence[str], names: Sequence[tuple[str, str]]) -> np.ndarray:
-    """float32[n]; ValueError names (qid, docid) of the first pair whose score is not finite."""
+def score_pairs(by: Scorer, queries: Sequence[str], documents: Sequence[str], name: Callable[[int], tuple[str, str]]) -> np.ndarray:
+    """float32[n]; ValueError with the first pair whose score is not finite, `name(i)` is its qid and docid."""
     scores = np.asarray(by.score(queries, documents))
     if scores.shape != (len(queries),) or scores.dtype != np.float32:
         raise ValueError(f"the scorer {by.name} gave {scores.dtype}{list(scores.shape)} for {len(queries)} pairs; it gives float32, one a pair")
     bad = np.flatnonzero(~np.isfinite(scores))
     if len(bad):
-        qid, docid = names[bad[0]]
-        raise ValueError(f"the scorer {by.name} gave {scores[bad[0]]} for query {qid} and document {docid} ({len(bad)} such pairs); mend the scorer and run again")
+        qid, docid = name(bad[0])
+        more = f"{len(bad)} such pairs; mend the scorer and run again"
+        raise ValueError(f"the scorer {by.name} gave {scores[bad[0]]} for query {qid} and document {docid}, {more}")
     return scores
 
 
 def short_pairs(dense: np.ndarray, short: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(query int32[n], place int64[n]) of the short documents at dense ranks 6-20, by query, then rank.
 
-    dense int32[queries, >= 20], -1 after the last hit; short bool[documents]. A source page is a pair like any other.
+    dense int32[queries, >= 20], -1 after the last hit; short bool[documents]. A source page is a pair like any other,
+    a document that an imported route repeats is one at its best rank only.
     """
-    band = dense[:, TOP:CUT]
-    query, place = np.nonzero((band >= 0) & short[np.maximum(band, 0)] if len(short) else band >= 0)
-    return query.astype(np.int32), place + TOP
+    first = fusion.rank_in(dense, dense[:, :CUT]) == np.arange(1, CUT + 1)
+    wanted = first & short[np.maximum(dense[:, :CUT], 0)]
+    wanted[:, :TOP] = False
+    query, place = np.nonzero(wanted)
+    return query.astype(np.int32), place
 
 
 def pool_pairs(lists: Sequence[np.ndarray], query: np.ndarray, source_doc: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -81,58 +87,62 @@ def pool_pairs(lists: Sequence[np.ndarray], query: np.ndarray, source_doc: np.nd
     lists: int32[queries, any], -1 after the last hit; query int[m], rows of the lists; source_doc int32[queries], -1 for none.
     By query in the order given, then corpus row.
     """
-    pairs = [(int(q), np.setdiff1d(np.concatenate([route[q] for route in lists]), [-1, source_doc[q]])) for q in query]
-    query_column = np.repeat([q for q, _ in pairs], [len(docs) for _, docs in pairs]).astype(np.int32)
-    return query_column, np.concatenate([np.empty(0, np.int32), *(docs for _, docs in pairs)]).astype(np.int32)
+    union = [(int(q), np.setdiff1d(np.concatenate([route[q] for route in lists]), [-1, source_doc[q]])) for q in query]
+    query_column = np.repeat([q for q, _ in union], [len(docs) for _, docs in union]).astype(np.int32)
+    return query_column, np.concatenate([np.empty(0, np.int32), *(docs for _, docs in union)]).astype(np.int32)
 
 
 def _table(config: dict, shard: str, query: np.ndarray, doc: np.ndarray) -> pa.Table:
-    """Score pairs of one part (query: rows inside the part); documents longer than `max_tokens` are cut."""
+    """Score pairs of one part (query: rows inside the part); documents longer than `long_tokens` are cut to that many tokens."""
     run, by = config["run"], scorer(config["scorer"])
     asked, texts, tokenizer = corpus.queries(run, shard, ["qid", "text"]), corpus.Texts(run), corpus.tokenizer(run)
-    known = corpus.all_documents(run, ["docid", "n_tokens"])
-    queries, qids, length = asked["text"].to_pylist(), asked["qid"].to_pylist(), known["n_tokens"].to_numpy()
-    scores = [np.empty(0, np.float32)]
+    length = corpus.all_documents(run, ["n_tokens"])["n_tokens"].to_numpy()
+    queries, scores = asked["text"].to_pylist(), np.empty(len(query), np.float32)
+    by_document = np.argsort(doc, kind="stable")  # each part of the documents is read once
     for at in range(0, len(query), BATCH):
-        of, rows = query[at : at + BATCH].tolist(), doc[at : at + BATCH]
+        some = by_document[at : at + BATCH]
         documents = [
-            corpus.cut_tokens(tokenizer, document, config["max_tokens"]) if length[row] > config["max_tokens"] else document
-            for row, document in zip(rows, texts.texts(rows), strict=True)
+            corpus.cut_tokens(tokenizer, document, config["long_tokens"]) if length[row] > config["long_tokens"] else document
+            for row, document in zip(doc[some], texts.texts(doc[some]), strict=True)
         ]
-        names = [(qids[q], docid) for q, docid in zip(of, known["docid"].take(rows).to_pylist(), strict=True)]
-        scores.append(score_pairs(by, [queries[q] for q in of], documents, names))
-    first = routes.part_of("queries", config, shard).first
-    return contracts.table("rerank", {"query": query + np.int32(first), "doc": doc, "score": np.concatenate(scores), "model": [by.name] * len(query)})
+
+        def name(i: int, some=some) -> tuple[str, str]:
+            docids = corpus.all_documents(run, ["docid"])["docid"]
+            return asked["qid"][int(query[some[i]])].as_py(), docids[int(doc[some[i]])].as_py()
+
+        scores[some] = score_pairs(by, [queries[q] for q in query[some]], documents, name)
+    first = part_of("queries", config, shard).first
+    return contracts.table("rerank", {"query": query + np.int32(first), "doc": doc, "score": scores, "model": [by.name] * len(query)})
 
 
 def _docs(config: dict, shard: str, route: str) -> np.ndarray:
     return hits.from_table(contracts.read_part("hits", Path(config["run"]) / "hits" / route / f"{shard}.parquet")).doc
 
 
-def _rerank(shard: str, config: dict) -> dict:
+def _pairs(shard: str, config: dict) -> dict:
     dense = _docs(config, shard, "dense")
     short = corpus.all_documents(config["run"], ["n_tokens"])["n_tokens"].to_numpy() <= config["long_tokens"]
     query, place = short_pairs(dense, short)
     return contracts.write("rerank", _table(config, shard, query, dense[query, place]), Path(config["run"]) / "rerank" / f"{shard}.parquet")
 
 
-def _rerank_pool(shard: str, config: dict) -> dict:
-    run, part = Path(config["run"]), routes.part_of("queries", config, shard)
+def _pool(shard: str, config: dict) -> dict:
+    run, part = Path(config["run"]), part_of("queries", config, shard)
     probed = np.unique(contracts.read("intents", run / "intents/probe", ["query"])["query"].to_numpy())[: config["auc_queries"]]
     here = probed[(probed >= part.first) & (probed < part.first + part.rows)] - part.first
     source = corpus.queries(run, shard, ["source_doc"])["source_doc"].fill_null(-1).to_numpy()
-    query, doc = pool_pairs([_docs(config, shard, route) for route in routes.ROUTES], here, source)
+    query, doc = pool_pairs([_docs(config, shard, route) for route in hits.ROUTES], here, source)
     line = contracts.write("rerank", _table(config, shard, query, doc), run / "rerank_pool" / f"{shard}.parquet")
     return line | {"queries": len(here)}
 
 
-_by_query = partial(routes.shards, "queries")
-rerank = Stage(
-    "lib.retrieval.rerank:rerank", "rerank", "rerank", ("documents", "queries", "hits/dense"),
-    ("scorer", "long_tokens", "max_tokens"), _by_query, _rerank,
+_by_query = partial(shards, "queries")
+pairs = Stage(
+    "lib.retrieval.rerank:pairs", "rerank", "rerank", ("documents", "queries", "hits/dense"),
+    ("scorer", "long_tokens"), _by_query, _pairs,
 )
-rerank_pool = Stage(
-    "lib.retrieval.rerank:rerank_pool", "rerank", "rerank_pool",
-    ("documents", "queries", "intents/probe", *(f"hits/{name}" for name in routes.ROUTES)),
-    ("scorer", "max_tokens", "auc_queries"), _by_query, _rerank_pool,
+pool = Stage(
+    "lib.retrieval.rerank:pool", "rerank", "rerank_pool",
+    ("documents", "queries", "intents/probe", *(f"hits/{name}" for name in hits.ROUTES)),
+    ("scorer", "long_tokens", "auc_queries"), _by_query, _pool,
 )

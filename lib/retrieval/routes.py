@@ -1,4 +1,4 @@
-"""The stages of the routes: count, search and merge the lexical ones, search dense, fuse.
+"""The stages of the routes: count, search and merge the lexical ones, search dense, fuse; and all of them in one call.
 
 The lexical routes go by document part (count, then search with the counts of all parts) and are merged
 by query part; dense and fusion go by query part. No list depends on where the parts are cut. Queries
@@ -15,21 +15,11 @@ import pyarrow.parquet as pq
 
 from lib import contracts, corpus, engine, paths, trace
 from lib.contracts import CUT, DEPTH
-from lib.corpus import Part
 from lib.engine import Stage
-from lib.retrieval import bm25, dense as dense_search, fusion, hits, ngram
-from lib.retrieval.hits import Hits
+from lib.retrieval import bm25, dense as dense_search, fusion, hits, lsa, ngram
+from lib.retrieval.hits import ROUTES
+from lib.retrieval.parts import part_of, shards
 from lib.retrieval.postings import Statistics, statistics
-
-
-def shards(table: str, config: dict) -> list[str]:
-    """The part names of `documents` or `queries`."""
-    return [part.shard for part in corpus.parts(config["run"], table)]
-
-
-def part_of(table: str, config: dict, shard: str) -> Part:
-    """Where a part stands among the rows of `documents` or `queries`."""
-    return next(part for part in corpus.parts(config["run"], table) if part.shard == shard)
 
 
 def _kept_texts(run: str) -> list[str]:
@@ -122,13 +112,12 @@ def _fused(shard: str, config: dict) -> dict:
     fused = fusion.weighted_rrf(routes, config["weights"], config["k"], CUT)
     columns = {
         "doc": fused.doc, "score": fused.score, "best_rank": fused.best_rank.astype(np.int16),
-        "dense_rank": fusion.rank_in(routes["dense"], fused.doc),
+        "dense_rank": fusion.rank_in(routes["dense"].doc, fused.doc),
     }
     table = contracts.table("fused", {name: contracts.as_places(values) for name, values in columns.items()})
     return contracts.write("fused", table, run / "fused" / f"{shard}.parquet") | {"repeats": fusion.repeats(routes)}
 
 
-ROUTES = ("dense", "bm25", "ngram")
 _by_document, _by_query = partial(shards, "documents"), partial(shards, "queries")
 
 
@@ -150,24 +139,18 @@ dense = Stage(
 fused = Stage(
     "lib.retrieval.routes:fused", "fused", "fused", ("queries", *(f"hits/{name}" for name in ROUTES)), ("weights", "k"), _by_query, _fused,
 )
-_STAGES = {
-    "dense": (dense,),
-    "bm25": (bm25_count, bm25_search, bm25_merge),
-    "ngram": (ngram_count, ngram_search, ngram_merge),
-    "fused": (fused,),
-}
+STAGES = (
+    lsa.document_vectors, lsa.query_vectors, dense,
+    bm25_count, bm25_search, bm25_merge,
+    ngram_count, ngram_search, ngram_merge,
+    fused,
+)
 
 
-def search(name: str, config: dict, workers: int | str = 1) -> list[dict]:
-    """Bring the stages of `dense`, `bm25`, `ngram` or `fused` up to date; the manifest lines of the last one.
+def search(config: dict, workers: int | str = 1) -> None:
+    """Encode, search the three routes and fuse them: bring every stage of a run up to date.
 
-    `dense` reads `vectors/` and `query_vectors/`; `fused` reads the three routes and takes `weights` and `k`.
+    Options: `dimensions` and `seed` of the encoder, `weights` and `k` of the fusion.
     """
-    if name not in _STAGES:
-        raise ValueError(f"there is no route {name!r}; search {', '.join(_STAGES)}")
-    return [engine.map(stage, config, workers) for stage in _STAGES[name]][-1]
-
-
-def lists(run: str | Path, route: str) -> Hits:
-    """The finished lists of a route, all queries."""
-    return hits.from_table(contracts.read("hits", Path(run) / "hits" / route))
+    for stage in STAGES:
+        engine.map(stage, config, workers)
