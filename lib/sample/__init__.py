@@ -1,0 +1,1 @@
+"""The planted world and the local judge: a sample that the project makes itself."""

@@ -1,0 +1,35 @@
+"""A small byte-level BPE tokenizer, trained on the planted world."""
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+
+END = "<|endoftext|>"
+END_ID = 0
+
+
+def train(texts: Iterable[str], path: str | Path, size: int = 4096) -> Tokenizer:
+    """Train a byte-level BPE of at most `size` entries on the texts and save it as a tokenizer.json.
+
+    The entry `END_ID` is the end token, the only special one; no template adds it. Same texts in the same order, same
+    bytes. A text spelled `<|endoftext|>` in a page is read as the end token, as with GPT-2.
+    """
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    if size < len(alphabet) + 1:
+        raise ValueError(f"a byte-level vocabulary of {size} entries cannot hold {len(alphabet)} bytes and {END}; "
+                         f"take a size of at least {len(alphabet) + 1}")
+    trainer = trainers.BpeTrainer(vocab_size=size, special_tokens=[END], initial_alphabet=alphabet, show_progress=False)
+    tokenizer.train_from_iterator(texts, trainer)
+    path = Path(path)
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        tokenizer.save(str(unfinished))
+        os.replace(unfinished, path)
+    finally:
+        unfinished.unlink(missing_ok=True)
+    return tokenizer
