@@ -14,6 +14,7 @@ from lib import paths
 
 _HELD = "QRELBOOK_LOCK"  # the folder that a parent holds for its children
 _PR_SET_PDEATHSIG = 1
+_LIBC = ctypes.CDLL(None, use_errno=True)  # loaded here, not between fork and exec
 
 
 class Locked(RuntimeError):
@@ -58,7 +59,7 @@ def lock(path: Path) -> Iterator[None]:
 def die_with_parent() -> None:
     """Ask the kernel to kill this process when the one that started it dies."""
     parent = os.getppid()
-    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:  # it died in between
         os._exit(1)
 
@@ -66,6 +67,8 @@ def die_with_parent() -> None:
 def child(module: str, *arguments: str, **options) -> subprocess.Popen:
     """Start `python -m module arguments` in a process group of its own that dies with this process.
 
-    Only the child's own code can ask for that: its main calls `die_with_parent`.
+    It is asked for before Python starts in the child, so that a parent killed meanwhile leaves none behind.
+    The kernel counts the thread that calls this as the parent.
     """
-    return subprocess.Popen([sys.executable, "-m", module, *arguments], start_new_session=True, **options)
+    command = [sys.executable, "-m", module, *arguments]
+    return subprocess.Popen(command, start_new_session=True, preexec_fn=die_with_parent, **options)

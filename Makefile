@@ -1,0 +1,42 @@
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+BIN := .venv/bin
+STAMP := .venv/stamp-$(shell cat pyproject.toml requirements.lock | sha256sum | cut -c1-16)
+
+.PHONY: run test test-all lab lock clean
+
+run: $(STAMP)
+	@$(BIN)/python -m lib.plan runs/sample.yaml
+
+test: $(STAMP)
+	$(BIN)/python -m pytest -q -m "not slow"
+
+test-all: $(STAMP)
+	$(BIN)/python -m pytest -q -m slow
+
+lab: $(STAMP)
+	$(BIN)/jupyter lab
+
+# The stamp is written last and named after pyproject and lock: a broken install leaves none, and an old one does not fit.
+$(STAMP):
+	@$(PYTHON) -c 'import sys; sys.exit(None if sys.version_info >= (3, 11) else "qrelbook needs Python 3.11 or later, $(PYTHON) is older; run make PYTHON=/path/to/python3.11")'
+	@rm -rf .venv
+	@$(PYTHON) -m venv .venv && $(BIN)/pip install --quiet -r requirements.lock && $(BIN)/pip install --quiet --no-deps -e . \
+	  || { rm -rf .venv; echo "make: the packages of requirements.lock were not installed, so there is no .venv; see pip's message above" >&2; exit 1; }
+	@touch $@
+
+# Today's releases within pyproject: the main and test packages, then what bench and cluster need besides.
+FREEZE := .lock-venv/bin/pip freeze --exclude-editable | sed 's/+cpu$$//'
+lock:
+	rm -rf .lock-venv
+	$(PYTHON) -m venv .lock-venv
+	.lock-venv/bin/pip install --quiet -e '.[test]'
+	$(FREEZE) > requirements.lock
+	for extra in bench cluster; do \
+	  .lock-venv/bin/pip install --quiet -c requirements.lock -e ".[$$extra]" && \
+	  { $(FREEZE) | grep -vxFf requirements.lock; } > requirements-$$extra.lock && \
+	  .lock-venv/bin/pip uninstall --quiet -y -r requirements-$$extra.lock || exit 1; \
+	done
+	rm -rf .lock-venv
+
+clean:
+	rm -rf .venv .lock-venv build *.egg-info .pytest_cache .hypothesis

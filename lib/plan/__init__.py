@@ -1,0 +1,1 @@
+"""Run a plan of notebooks: `python -m lib.plan runs/sample.yaml`."""
