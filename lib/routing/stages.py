@@ -6,11 +6,10 @@ import numpy as np
 
 from lib import contracts, corpus
 from lib.engine import Stage, part
+from lib.retrieval.hits import ROUTES
 from lib.routing.coverage import check_coverage
 from lib.routing.probe import probe_queries, route_probe
 from lib.routing.v1 import route_source_pages, route_v1
-
-ROUTES = ("dense", "bm25", "ngram")
 
 
 def _shards(config: dict) -> list[str]:
