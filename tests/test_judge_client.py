@@ -16,6 +16,7 @@ from judge_script import CUT, DROP, Script, content, error, fields, intent, judg
 from lib import contracts, paths, processes
 from lib.judge import answers, client, ledger, prompt, rounds, store
 from lib.judge.pairs import Pairs
+from lib.judge.turns import Config
 
 CASES = Path(__file__).parent / "cases"
 KEY = "sk-sentinel-0123456789"
@@ -28,9 +29,9 @@ def pairs_of(run: Path, texts: list[str], **changed) -> Path:
     return run
 
 
-def configured(run: Path, url: str, **changed) -> client.Config:
+def configured(run: Path, url: str, **changed) -> Config:
     known = {"passes": 1, "budget": 3, "backoff": 0.01, "timeout": 5.0, "model": "m", "parameters": {"temperature": 0.0}, "set": "v1"}
-    return client.Config(run=str(run), base_url=url, **known | {"prompt": str(prompt.PROMPT)} | changed)
+    return Config(run=str(run), base_url=url, **known | {"prompt": str(prompt.PROMPT)} | changed)
 
 
 def ask(run: Path, url: str, key=KEY, **changed) -> tuple[dict, int]:

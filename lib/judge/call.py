@@ -65,9 +65,9 @@ async def call(client: openai.AsyncOpenAI, by: Judge, pair: Pair, timeout: float
     started = time.perf_counter()
     try:
         async with asyncio.timeout(timeout):
-            completion = await client.chat.completions.create(
-                model=by.model, messages=pair.messages, response_format=RESPONSE_FORMAT, **by.parameters
-            )
+            # in extra_body, because the SDK walks its type annotations through every typed argument: a quarter of a call's CPU
+            body = {"messages": pair.messages, "response_format": RESPONSE_FORMAT, **by.parameters}
+            completion = await client.chat.completions.create(model=by.model, messages=[], extra_body=body)
         outcome = _completed(completion, pair.task)
     except openai.APIStatusError as error:
         outcome = _refused(error, key_variable)

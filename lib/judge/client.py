@@ -14,63 +14,23 @@ import sys
 import time
 from collections import Counter
 from pathlib import Path
-from typing import NamedTuple
 
 from lib import processes
-from lib.judge import answers, contract, pairs, prompt, store
+from lib.judge import answers, contract, pairs, prompt, store, turns
 from lib.judge.pairs import Pair
+from lib.judge.turns import Config
 
-KEY_VARIABLE = "QRELBOOK_JUDGE_KEY"
 NO_KEY = "none"  # for servers that ask for none
 STOPPED = 3
 _PATIENCE = frozenset({"rate limited", "server error", "timeout", "connection"})  # a new try at once would not help
 
 
-class Config(NamedTuple):
-    """One run of the client; `parts`, `rounds` and `stages` narrow what is asked, None is all.
-
-    A pair gets at most `budget` calls in each of `passes` passes. `backoff` seconds double with each
-    try up to `longest_wait`, which bounds retry-after too. `timeout` is for a whole call.
-    """
-
-    run: str
-    set: str
-    base_url: str
-    model: str
-    parameters: dict
-    prompt: str
-    passes: int = 2
-    budget: int = 3
-    concurrency: int = 32
-    timeout: float = 120.0
-    backoff: float = 0.5
-    longest_wait: float = 30.0
-    key_variable: str = KEY_VARIABLE
-    parts: list[str] | None = None
-    rounds: list[int] | None = None
-    stages: list[str] | None = None
-
-
-def owed(config: Config, render: pairs.Pairs, part: str, number: int):
-    """The pairs of a part that are owed a call in pass `number`, with the version, stage, round and number of that call."""
-    rows, seen = pairs.intents(config.run, config.set, part), set()
-    calls = answers.history(config.run, part, store.SETS[config.set])
-    columns = {name: rows[name].to_pylist() for name in ("version", "stage", "round", "withdrawn")}
-    for pair in render.render(part, rows):
-        intent = {name: values[pair.row] for name, values in columns.items()}
-        asked = not intent.pop("withdrawn") and pair.key not in seen
-        asked = asked and (config.rounds is None or intent["round"] in config.rounds)
-        asked = asked and (config.stages is None or intent["stage"] in config.stages)
-        turn = answers.due(calls.get(pair.key, []), intent["version"], config.passes, config.budget) if asked else None
-        seen.add(pair.key)
-        yield pair, intent, turn[1] if turn and turn[0] == number else None
-
-
 class _Part:
-    """The attempts file of one part, open while a pair of it is asked."""
+    """One part in one pass: its attempts file, open while a pair of it is asked, and whether the next pass has to come back."""
 
-    def __init__(self, target: Path):
-        self.target, self.writer, self.pending, self.issued = target, None, 0, False
+    def __init__(self, name: str, target: Path):
+        self.name, self.target, self.writer = name, target, None
+        self.pending, self.issued, self.gaps = 0, False, False
 
     def append(self, row: dict) -> None:
         if self.writer is None:
@@ -105,21 +65,23 @@ class Run:
         self.halt.set()
 
     async def ask_all(self) -> None:
-        render = pairs.Pairs(self.config.run, self.by)
-        names = pairs.parts(self.config.run, self.config.set) if self.config.parts is None else self.config.parts
+        render, names = pairs.Pairs(self.config.run, self.by), turns.part_names(self.config)
         for self.in_pass in range(1, self.config.passes + 1):
-            for name in names:
-                await self._issue(render, _Part(store.path(self.config.run, self.config.set, name)), name)
+            parts = [_Part(name, store.path(self.config.run, self.config.set, name)) for name in names]
+            for part in parts:
+                await self._issue(render, part)
             while self.tasks:
                 await asyncio.wait(self.tasks)
             if self.fault:
                 raise self.fault
+            names = [part.name for part in parts if part.gaps]
 
-    async def _issue(self, render: pairs.Pairs, part: _Part, name: str) -> None:
-        for pair, intent, number in owed(self.config, render, name, self.in_pass):
+    async def _issue(self, render: pairs.Pairs, part: _Part) -> None:
+        for pair, intent, turn in turns.owed(self.config, render, part.name):
             if self.stop or self.halt.is_set():
                 break
-            if number is None:
+            if turn is None or turn[0] != self.in_pass:
+                part.gaps = part.gaps or turn is not None
                 await asyncio.sleep(0)
                 continue
             await self.slots.acquire()
@@ -128,7 +90,7 @@ class Run:
                 break
             part.pending += 1
             self.asked += 1
-            task = asyncio.create_task(self._ask(part, pair, intent, number))
+            task = asyncio.create_task(self._ask(part, pair, intent, turn[1]))
             self.tasks.add(task)
             task.add_done_callback(lambda task: self._done(task, part))
         part.issued = True
@@ -153,7 +115,10 @@ class Run:
                 self.stop = self.stop or outcome.stop
                 return
             number += 1
-            if outcome.judgment or outcome.status in answers.FINAL or number > self.config.budget:
+            if outcome.judgment:
+                return
+            if outcome.status in answers.FINAL or number > self.config.budget:
+                part.gaps = True
                 return
             if outcome.status in _PATIENCE:
                 with contextlib.suppress(TimeoutError):

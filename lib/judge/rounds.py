@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from lib import processes, sources, trace
-from lib.judge import client, pairs
+from lib.judge import turns
+from lib.judge.pairs import Pairs
 from lib.judge.prompt import Judge
+from lib.judge.turns import Config
 
 
 class Summary(NamedTuple):
@@ -28,11 +30,11 @@ class JudgeStopped(RuntimeError):
 def ask(run: str | Path, intents_set: str, by: Judge, url: str, **options) -> Summary:
     """Bring the answers of `intents/<set>` up to date: every pair is answered, or out of calls.
 
-    `options` are those of `lib.judge.client.Config`: passes, budget, concurrency, timeout, backoff, longest_wait,
+    `options` are those of `lib.judge.turns.Config`: passes, budget, concurrency, timeout, backoff, longest_wait,
     key_variable, parts, rounds, stages. Answered pairs are not asked; where no call is owed nothing is started.
     JudgeStopped says in one sentence why the client ended early; run again to go on.
     """
-    config = client.Config(
+    config = Config(
         run=str(run), set=intents_set, base_url=url, model=by.model, parameters=by.parameters, prompt=str(by.prompt.path), **options
     )  # fmt: skip
     for module in sources.closure("lib.judge.client"):
@@ -43,18 +45,12 @@ def ask(run: str | Path, intents_set: str, by: Judge, url: str, **options) -> Su
         return _run_child(config)
 
 
-def _owes(config: client.Config, by: Judge) -> bool:
-    render = pairs.Pairs(config.run, by)
-    names = pairs.parts(config.run, config.set) if config.parts is None else config.parts
-    return any(
-        number is not None
-        for name in names
-        for in_pass in range(1, config.passes + 1)
-        for _, _, number in client.owed(config, render, name, in_pass)
-    )
+def _owes(config: Config, by: Judge) -> bool:
+    render = Pairs(config.run, by)
+    return any(turn for name in turns.part_names(config) for _, _, turn in turns.owed(config, render, name))
 
 
-def _run_child(config: client.Config) -> Summary:
+def _run_child(config: Config) -> Summary:
     with tempfile.NamedTemporaryFile("w", suffix=".json", prefix="qrelbook-judge-") as handle:
         json.dump(config._asdict(), handle)
         handle.flush()
