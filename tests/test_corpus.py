@@ -1,5 +1,6 @@
 """Documents and queries: written all or nothing, read a part at a time."""
 
+import os
 import random
 import signal
 
@@ -102,6 +103,7 @@ BAD = [
     ({"docid": "d9", "text": ""}, None, "docids:11 repeats the docid 'd9' of docids:10"),
     (None, {"qid": "NA", "text": ""}, "qids:4 repeats the qid 'NA' of qids:2"),
     (None, {"qid": "q4", "text": "", "source_docid": "d10"}, "qids:4: the query 'q4' has the source_docid 'd10', which is no document"),
+    (None, {"qid": "q4", "text": "", "source_docid": "d\ud800"}, r"qids:4 has the source_docid .*, which holds the character U\+D800"),
     (None, {"qid": "q4", "text": "", "source_docid": 3}, "source_docid of 'q4' is a int"),
 ]
 
@@ -191,6 +193,27 @@ corpus.write(sys.argv[1], documents(), [{"qid": "q", "text": ""}], sys.argv[2], 
     assert contents(tmp_path / "documents") == before and corpus.all_queries(tmp_path).num_rows == 3
     write(tmp_path, tokenizer)
     assert not [path for path in tmp_path.iterdir() if path.name.endswith((".tmp", ".old"))]
+
+
+@pytest.mark.parametrize("at", [1, 2, 3, 4])
+def test_an_import_that_breaks_off_between_its_two_tables_never_leaves_queries_of_other_documents(tmp_path, tokenizer, monkeypatch, at):
+    write(tmp_path, tokenizer)
+    renames, original = [], os.rename
+
+    def rename(old, new):
+        renames.append(new)
+        if len(renames) == at:
+            raise KeyboardInterrupt
+        original(old, new)
+
+    monkeypatch.setattr(os, "rename", rename)
+    with pytest.raises(KeyboardInterrupt):
+        write(tmp_path, tokenizer, DOCUMENTS[::-1], QUERIES)
+    with pytest.raises(contracts.ContractError, match="queries is not finished"):
+        corpus.parts(tmp_path, "queries")
+    monkeypatch.undo()
+    write(tmp_path, tmp_path / "tokenizer.json")
+    assert corpus.all_queries(tmp_path, ["source_doc"])["source_doc"].to_pylist() == [3, None, None]
 
 
 def test_a_full_disk_is_one_sentence_and_leaves_nothing(tmp_path, tokenizer):

@@ -165,12 +165,13 @@ class _Known:
         unknown = [name for name in row if name != self._name and name not in kinds]
         if missing or unknown:
             raise Refused(f"{place} has the fields {', '.join(row)}; a row takes {', '.join([self._name, *kinds])}")
-        fault = ids.fault(row[self._name])
-        if fault:
-            raise Refused(f"{place} has the {self._name} {row[self._name]!r}, which {fault}; an id is text without white space")
         for name, kind in kinds.items():
             if name in row and not isinstance(row[name], kind):
                 raise Refused(f"{place}: {name} of {row[self._name]!r} is a {type(row[name]).__name__}")
+        for name in (self._name, "source_docid"):
+            fault = ids.fault(row[name]) if name == self._name or row.get(name) is not None else None
+            if fault:
+                raise Refused(f"{place} has the {name} {row[name]!r}, which {fault}; an id is text without white space")
         try:
             row.get("text", "").encode("utf-8")
         except UnicodeEncodeError as error:
