@@ -13,6 +13,7 @@ from rank_bm25 import BM25Okapi
 
 from lib.retrieval import bm25
 from lib.text import tokens
+from tests.route_lists import listed
 
 CASE = json.loads((Path(__file__).parent / "cases/02-bm25-common-words-and-empties.json").read_text())
 
@@ -40,14 +41,6 @@ def by_counts(texts: list[str], query: str, removed: list[bool], k: int) -> list
         if score > 0 and not removed[row]:
             found.append((row, float(np.float32(score))))
     return sorted(found, key=lambda hit: (-hit[1], hit[0]))[:k]
-
-
-def listed(found, query: int = 0) -> list[tuple[int, float]]:
-    """The hits of one query; checks that nothing but -1 and 0 comes after the last."""
-    doc, score = found.doc[query], found.score[query]
-    size = int((doc >= 0).sum())
-    assert (doc[size:] == -1).all() and (score[size:] == 0).all()
-    return list(zip(doc[:size].tolist(), score[:size].tolist(), strict=True))
 
 
 def names(case: str) -> tuple[list[str], list[str], dict]:

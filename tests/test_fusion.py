@@ -118,6 +118,13 @@ def test_the_order_is_exact_over_all_rank_triples_up_to_100():
     assert tied.sum() > exchanged  # and there are ties beyond these, such as 30 alone with 10 and 66
 
 
+def test_scores_with_one_float_are_told_apart_by_their_integers():
+    n = 3037000497
+    less, more = (n + 2, n + 1), (n + 1, n)  # 1 + 1/(n + 1) and 1 + 1/n
+    assert less[0] / less[1] == more[0] / more[1] and less[0] * more[1] < 2**63
+    assert fusion.ahead(more, 9, 9, less, 1, 1) and not fusion.ahead(less, 1, 1, more, 9, 9)
+
+
 lists = st.lists(st.integers(0, 12), max_size=9)
 
 

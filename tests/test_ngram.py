@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from lib.retrieval import ngram, postings
 from lib.retrieval.hits import Hits
 from lib.text import grams, tokens
-from tests.test_bm25 import listed
+from tests.route_lists import listed
 
 CASE = json.loads((Path(__file__).parent / "cases/05-word-five-grams-not-character.json").read_text())
 

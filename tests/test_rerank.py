@@ -68,6 +68,14 @@ def test_the_short_pairs_of_dense_ranks_6_to_20_are_scored_source_pages_too(conf
     assert score[0, 6] > score[0, 7] > 0  # "the cat 6" holds the query's number
 
 
+def test_a_document_of_exactly_the_threshold_is_short(config):
+    tokens = corpus.all_documents(config["run"], ["n_tokens"])["n_tokens"][6].as_py()
+    for threshold in (tokens, tokens - 1):
+        engine.map(rerank.pairs, config | {"long_tokens": threshold})
+        found = scored(contracts.read("rerank", f"{config['run']}/rerank"))
+        assert ((0, 6) in found) == (threshold == tokens)
+
+
 def probe(config: dict, queries: list[int]) -> None:
     run, lines = config["run"], []
     for part in corpus.parts(run, "queries"):

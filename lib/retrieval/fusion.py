@@ -196,6 +196,9 @@ def repeats(routes: Mapping[str, Hits]) -> dict[str, int]:
 
 
 def rank_in(route: np.ndarray, doc: np.ndarray) -> np.ndarray:
-    """int16[queries, n]: the best rank, from 1, of each of `doc` int32[queries, n] in the lists `route` int32[queries, places]; 0 where it is missing."""
+    """int16[queries, n]: the best rank, from 1, of each `doc` int32[queries, n] in the list of its query.
+
+    `route` is int32[queries, places]; 0 where the document is not in the list.
+    """
     same = (doc[:, :, None] == route[:, None, :]) & (doc >= 0)[:, :, None]
     return np.where(same.any(axis=2), same.argmax(axis=2) + 1, 0).astype(np.int16)
