@@ -24,8 +24,8 @@ UNANSWERED = ("Any ideas?", "I am stuck.", "Bump.", "No replies yet.", "Same que
               "Deleted by its author.", "Is there a trick?", "Nobody in class knew.", "Still waiting…")
 CLAIMS = ("It is {}.", "I get {}.", "The answer is {}.", "Clearly {}.", "Back of the book: {}.", "My app says {}.",
           "{}, trust me.", "A friend told me {}.")
-BASES = ("No explanation, sorry.", "I guessed.", "It just felt right.", "The steps are too long.", "Proof omitted.",
-         "Do not ask me why.", "I cannot find my notes.", "Saw it somewhere online.", "Follows from general nonsense.")
+BASES = ("No explanation, sorry.", "I guessed.", "It just felt right.", "Do not ask me why.", "I cannot find my notes.")
+EVASIONS = ("The steps are too long.", "Proof omitted.", "Saw it somewhere online.", "Follows from general nonsense.")
 HEADINGS = ("Lecture notes", "Study guide", "Reader", "Chapter excerpt", "Seminar handout", "Course diary",
             "Preparation binder", "Transcript", "Skript")
 SHEETS = ("Problem sheet", "Homework set", "Drill page", "Mock exam", "Übungsblatt", "Worksheet", "Test yourself")

@@ -106,13 +106,10 @@ def changed_condition(rng: Random, p: Problem) -> Draft:
     if rng.random() < 0.5:
         draft.put(f"{lead} {p.say('changed')}".strip())
         _aside(draft, rng, p.family)
-        draft.put(f"{pick(rng, chat.SOLUTIONS)} {p.say('altered')}")
+        end = draft.put(f"{pick(rng, chat.SOLUTIONS)} {p.say('altered')}")
+        draft.relate(p.key, 0, "correct", ["condition_mismatch"], end)
     else:
-        other = problem(p.family, p.family.neighbour(p.parameters, rng))
-        _solve(draft, rng, other, lead)
-        if other.key == p.key:
-            return _close(draft, rng)
-    draft.relate(p.key, 0, "correct", ["condition_mismatch"], 0)
+        _solve(draft, rng, problem(p.family, p.family.neighbour(p.parameters, rng)), lead)
     return _close(draft, rng)
 
 
@@ -146,8 +143,10 @@ def unverifiable(rng: Random, p: Problem) -> Draft:
     draft = _open(rng)
     draft.state(p, a_wording(rng, p), pick(rng, chat.STATEMENTS))
     claimed = p.values["answer"] if rng.random() < 0.7 else p.values["wrong"]
-    end = draft.put(f"{pick(rng, chat.CLAIMS).format(claimed)} {pick(rng, chat.BASES)}")
-    codes = rng.choice((["unsupported_conclusion"], ["unsupported_conclusion", "unverifiable_math"]))
+    guessed = rng.random() < 0.5
+    basis = pick(rng, chat.BASES if guessed else chat.EVASIONS)
+    end = draft.put(f"{pick(rng, chat.CLAIMS).format(claimed)} {basis}")
+    codes = ["unsupported_conclusion"] if guessed else ["unsupported_conclusion", "unverifiable_math"]
     draft.relate(p.key, 0, "unverifiable", codes, end)
     return _close(draft, rng)
 

@@ -11,13 +11,15 @@ from lib.sample.families.family import SLOT, spelled
 
 _UNITS = {spelled(n): n for n in (*range(20), *range(20, 100, 10))}
 _SCALES = {"hundred": 100, "thousand": 1000, "million": 10**6, "billion": 10**9, "trillion": 10**12}
-_WORD = "(?:" + "|".join(sorted([*_UNITS, *_SCALES], key=len, reverse=True)) + r")\b"
-_WORDS = rf"(?:minus )?{_WORD}(?:[ -]{_WORD})*"
-_NUMBER = rf"-?\d+(?:/\d+)?|{_WORDS}(?: over {_WORDS})?"
+# any words may stand where a number is expected; whether they are one is for `number` to say
+_NUMBER = r"-?\d+(?:/\d+)?|[a-z][a-z -]*?"
 
 
 def number(text: str) -> Fraction:
-    """The value of digits (`-7`, `3/7`) or of English words (`minus twenty-one`, `three over seven`)."""
+    """The value of digits (`-7`, `3/7`) or of English words (`minus twenty-one`, `three over seven`).
+
+    Words that are no number are a KeyError.
+    """
     if text.lstrip("-")[0].isdigit():
         return Fraction(text)
     if " over " in text:
@@ -50,13 +52,12 @@ def occurrences(wording: str, text: str, start: int = 0, end: int | None = None)
     """Each place where the wording stands in the text with the value of its slots; None where a slot has two values."""
     compiled, slots = pattern(wording)
     for match in compiled.finditer(text, start, len(text) if end is None else end):
-        found: dict[str, Fraction] | None = {}
-        for slot, words in zip(slots, match.groups(), strict=True):
-            value = number(words)
-            if found.setdefault(slot, value) != value:
-                found = None
-                break
-        yield match, found
+        try:
+            values = [number(words) for words in match.groups()]
+        except KeyError:
+            continue
+        found = dict(zip(slots, values, strict=True))
+        yield match, found if [found[slot] for slot in slots] == values else None
 
 
 def questions(name: str) -> list[str]:

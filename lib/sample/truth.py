@@ -9,17 +9,20 @@ def label(query: dict, document: dict, visible_chars: int) -> dict:
 
     `query` is a line of truth_queries.jsonl, `document` one of truth_documents.jsonl. Among the relations that name
     the query's problem or its family and survived the cut the highest label counts, then the one needing most text.
-    A page that says nothing of the problem is `condition_mismatch` inside the family and `wrong_problem` outside it.
+    A page that says nothing of the problem is `condition_mismatch` inside the family and `wrong_problem` outside it,
+    and `correct` if it answers another problem.
     """
     if not query["query_evaluable"]:
         return judgment(None, "not_assessed", query["reason_codes"])
     about = (query["problem"], f"family:{query['family']}")
-    surviving = [r for r in document["relations"] if r["problem"] in about and r["needs"] <= visible_chars]
-    if surviving:
-        best = max(surviving, key=lambda r: (r["label"], r["needs"]))
+    surviving = [r for r in document["relations"] if r["needs"] <= visible_chars]
+    relevant = [r for r in surviving if r["problem"] in about]
+    if relevant:
+        best = max(relevant, key=lambda r: (r["label"], r["needs"]))
         return judgment(best["label"], best["answer_validity"], best["reason_codes"])
     same_family = document["family"] == query["family"]
-    return judgment(0, "no_answer", ["condition_mismatch" if same_family else "wrong_problem"])
+    validity = "correct" if any(r["label"] == 2 for r in surviving) else "no_answer"
+    return judgment(0, validity, ["condition_mismatch" if same_family else "wrong_problem"])
 
 
 def judgment(score: int | None, answer_validity: str, reason_codes: list[str]) -> dict:

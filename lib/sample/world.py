@@ -79,11 +79,12 @@ def _asked(world: World, i: int) -> tuple[Problem, tuple[str, int], Random]:
 def _query(world: World, i: int) -> dict:
     p, wording, rng = _asked(world, i)
     text = question(rng, p, wording)
-    code = None
+    truth = {"problem": p.key, "family": p.family.name, "query_evaluable": True, "reason_codes": []}
     if rng.random() < 0.03:
+        # equal texts must have equal truths, and a damaged text names no problem any more
         code, text = damaged(rng, text)
-    return {"qid": f"q{i:05d}", "text": text, "source_docid": _source_docid(world, i), "problem": p.key,
-            "family": p.family.name, "query_evaluable": code is None, "reason_codes": [code] if code else []}
+        truth = {"problem": code, "family": "none", "query_evaluable": False, "reason_codes": [code]}
+    return {"qid": f"q{i:05d}", "text": text, "source_docid": _source_docid(world, i), **truth}
 
 
 def _has_source(world: World, i: int) -> bool:
