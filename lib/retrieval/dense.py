@@ -12,11 +12,10 @@ dropped; every other one is scored by the loop. The k-th key only rises, so the 
 
 from collections.abc import Sequence
 
-import numba
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from lib.retrieval import hits
+from lib.retrieval import hits, kernels
 from lib.retrieval.hits import Heap, Hits
 
 BLOCK = 4096  # documents a product
@@ -78,18 +77,6 @@ def _bound(dimensions: int, query: np.ndarray, document: float) -> np.ndarray:
     return 1.001 * gamma * query * document + dimensions * 2.0**-122 * (1 + query + document)
 
 
-@numba.njit(cache=True, nogil=True)
-def _offer(product, bound, query, vectors, row, doc, score, size):
-    for q in range(product.shape[0]):
-        for i in range(product.shape[1]):
-            if size[q] == doc.shape[1] and product[q, i] + bound[q] < score[q, 0]:
-                continue
-            exact = 0.0
-            for j in range(query.shape[1]):
-                exact += np.float64(query[q, j]) * np.float64(vectors[i, j])
-            size[q] = hits.offer(doc[q], score[q], size[q], row[i], np.float32(exact))
-
-
 def add(best: Heap, query: np.ndarray, vectors: np.ndarray, rows: np.ndarray, threads: int = 1) -> None:
     """Put documents into the heaps: finite float32 `query` [q, d] and `vectors` [n, d], corpus rows int32[n]."""
     if vectors.shape[1] != query.shape[1]:
@@ -105,7 +92,9 @@ def add(best: Heap, query: np.ndarray, vectors: np.ndarray, rows: np.ndarray, th
             for q in range(first, last, QUERIES):
                 some = slice(q, min(q + QUERIES, last))
                 product = query[some] @ block.T
-                _offer(product, bound[some], query[some], block, rows[at : at + BLOCK], best.doc[some], best.score[some], best.size[some])
+                kernels.rescore(
+                    product, bound[some], query[some], block, rows[at : at + BLOCK], best.doc[some], best.score[some], best.size[some]
+                )
 
     with threadpool_limits(1, "blas"):
         hits.in_threads(one_range, len(query), threads)

@@ -9,11 +9,11 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
-import numba
 import numpy as np
 import pyarrow as pa
 
 from lib import contracts
+from lib.retrieval import kernels
 
 ROUTES = ("dense", "bm25", "ngram")  # the folders of hits/, in the order of the fusion
 
@@ -40,63 +40,11 @@ def heap(queries: int, k: int) -> Heap:
     return Heap(np.full((queries, k), -1, np.int32), np.full((queries, k), -np.inf, np.float32), np.zeros(queries, np.int32))
 
 
-@numba.njit(cache=True, nogil=True)
-def _ahead(score_a, doc_a, score_b, doc_b):
-    return score_a > score_b or (score_a == score_b and doc_a < doc_b)
-
-
-@numba.njit(cache=True, nogil=True)
-def offer(doc, score, size, new_doc, new_score):
-    """Put a document into one query's heap if it is among the best len(doc); the new size."""
-    k = len(doc)
-    if size < k:
-        at = size
-        while at > 0:
-            up = (at - 1) // 2
-            if not _ahead(score[up], doc[up], new_score, new_doc):
-                break
-            doc[at], score[at] = doc[up], score[up]
-            at = up
-        doc[at], score[at] = new_doc, new_score
-        return size + 1
-    if _ahead(new_score, new_doc, score[0], doc[0]):
-        at = 0
-        while True:
-            down = 2 * at + 1
-            if down >= k:
-                break
-            if down + 1 < k and _ahead(score[down], doc[down], score[down + 1], doc[down + 1]):
-                down += 1
-            if not _ahead(new_score, new_doc, score[down], doc[down]):
-                break
-            doc[at], score[at] = doc[down], score[down]
-            at = down
-        doc[at], score[at] = new_doc, new_score
-    return size
-
-
 def ranked(best: Heap) -> Hits:
     """The heaps as lists, best first."""
     order = np.lexsort((best.doc, -best.score), axis=-1)
     doc, score = np.take_along_axis(best.doc, order, 1), np.take_along_axis(best.score, order, 1)
     return Hits(doc, np.where(doc < 0, np.float32(0), score))
-
-
-@numba.njit(cache=True, nogil=True)
-def _merge(doc_a, score_a, doc_b, score_b, doc, score):
-    for q in range(doc.shape[0]):
-        a = b = 0
-        for place in range(doc.shape[1]):
-            has_a = a < doc_a.shape[1] and doc_a[q, a] >= 0
-            has_b = b < doc_b.shape[1] and doc_b[q, b] >= 0
-            if has_a and (not has_b or _ahead(score_a[q, a], doc_a[q, a], score_b[q, b], doc_b[q, b])):
-                doc[q, place], score[q, place] = doc_a[q, a], score_a[q, a]
-                a += 1
-            elif has_b:
-                doc[q, place], score[q, place] = doc_b[q, b], score_b[q, b]
-                b += 1
-            else:
-                break
 
 
 def merge(a: Hits, b: Hits, k: int) -> Hits:
@@ -105,7 +53,7 @@ def merge(a: Hits, b: Hits, k: int) -> Hits:
     Exact: a document's score does not depend on the part it stands in.
     """
     merged = none(len(a.doc), k)
-    _merge(a.doc, a.score, b.doc, b.score, merged.doc, merged.score)
+    kernels.merge(a.doc, a.score, b.doc, b.score, merged.doc, merged.score)
     return merged
 
 

@@ -8,11 +8,10 @@ from collections.abc import Iterable, Sequence
 from itertools import repeat
 from typing import NamedTuple
 
-import numba
 import numpy as np
 
 from lib import text
-from lib.retrieval import hits
+from lib.retrieval import hits, kernels
 from lib.retrieval.hits import Hits
 
 
@@ -66,26 +65,6 @@ def statistics(postings: Postings) -> Statistics:
     return Statistics(len(postings.length), int(postings.length.sum()), np.diff(postings.units.start))
 
 
-@numba.njit(cache=True, nogil=True)
-def _search(first, last, q_start, q_unit, weight, start, member, part, removed, row, scale, doc, score, size):
-    sums = np.zeros(len(removed), part.dtype)
-    touched = np.empty(len(removed), np.int32)
-    for q in range(first, last):
-        n = 0
-        for i in range(q_start[q], q_start[q + 1]):
-            for j in range(start[q_unit[i]], start[q_unit[i] + 1]):
-                d = member[j]
-                if sums[d] == 0:
-                    touched[n] = d
-                    n += 1
-                sums[d] += weight[i] * part[j]
-        for i in range(n):
-            d = touched[i]
-            if not removed[d]:
-                size[q] = hits.offer(doc[q], score[q], size[q], row + d, np.float32(sums[d]) * scale)
-            sums[d] = 0
-
-
 def search(postings: Postings, queries: Groups, weight, part, scale: float, k: int, removed, row: int, threads: int) -> Hits:
     """The best k documents of the part for each query, by the sum over its units u, ascending, of weight * part.
 
@@ -97,7 +76,7 @@ def search(postings: Postings, queries: Groups, weight, part, scale: float, k: i
 
     def one_range(first: int, last: int) -> None:
         units = postings.units
-        _search(
+        kernels.sum_units(
             first, last, queries.start, queries.member, weight, units.start, units.member, part, mask,
             row, np.float32(scale), best.doc, best.score, best.size,
         )

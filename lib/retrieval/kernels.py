@@ -1,0 +1,95 @@
+"""The compiled loops of the three routes, over the heap of the best k that they share.
+
+They stand in one file because numba's cache on disk watches only the file that a function stands in:
+a change of `offer` must not leave an old copy of it inside its callers.
+"""
+
+import numba
+import numpy as np
+
+
+@numba.njit(cache=True, nogil=True)
+def _ahead(score_a, doc_a, score_b, doc_b):
+    return score_a > score_b or (score_a == score_b and doc_a < doc_b)
+
+
+@numba.njit(cache=True, nogil=True)
+def offer(doc, score, size, new_doc, new_score):
+    """Put a document into one query's heap if it is among the best len(doc); the new size."""
+    k = len(doc)
+    if size < k:
+        at = size
+        while at > 0:
+            up = (at - 1) // 2
+            if not _ahead(score[up], doc[up], new_score, new_doc):
+                break
+            doc[at], score[at] = doc[up], score[up]
+            at = up
+        doc[at], score[at] = new_doc, new_score
+        return size + 1
+    if _ahead(new_score, new_doc, score[0], doc[0]):
+        at = 0
+        while True:
+            down = 2 * at + 1
+            if down >= k:
+                break
+            if down + 1 < k and _ahead(score[down], doc[down], score[down + 1], doc[down + 1]):
+                down += 1
+            if not _ahead(new_score, new_doc, score[down], doc[down]):
+                break
+            doc[at], score[at] = doc[down], score[down]
+            at = down
+        doc[at], score[at] = new_doc, new_score
+    return size
+
+
+@numba.njit(cache=True, nogil=True)
+def merge(doc_a, score_a, doc_b, score_b, doc, score):
+    """Fill doc and score [queries, k] from two lists of each query; what is not filled stays."""
+    for q in range(doc.shape[0]):
+        a = b = 0
+        for place in range(doc.shape[1]):
+            has_a = a < doc_a.shape[1] and doc_a[q, a] >= 0
+            has_b = b < doc_b.shape[1] and doc_b[q, b] >= 0
+            if has_a and (not has_b or _ahead(score_a[q, a], doc_a[q, a], score_b[q, b], doc_b[q, b])):
+                doc[q, place], score[q, place] = doc_a[q, a], score_a[q, a]
+                a += 1
+            elif has_b:
+                doc[q, place], score[q, place] = doc_b[q, b], score_b[q, b]
+                b += 1
+            else:
+                break
+
+
+@numba.njit(cache=True, nogil=True)
+def sum_units(first, last, q_start, q_unit, weight, start, member, part, removed, row, scale, doc, score, size):
+    """Sum weight * part over the units of queries first ... last - 1, and offer the documents touched (lib.retrieval.postings.search)."""
+    sums = np.zeros(len(removed), part.dtype)
+    touched = np.empty(len(removed), np.int32)
+    for q in range(first, last):
+        n = 0
+        for i in range(q_start[q], q_start[q + 1]):
+            for j in range(start[q_unit[i]], start[q_unit[i] + 1]):
+                d = member[j]
+                if sums[d] == 0:
+                    touched[n] = d
+                    n += 1
+                sums[d] += weight[i] * part[j]
+        for i in range(n):
+            d = touched[i]
+            if not removed[d]:
+                size[q] = offer(doc[q], score[q], size[q], row + d, np.float32(sums[d]) * scale)
+            sums[d] = 0
+
+
+@numba.njit(cache=True, nogil=True)
+def rescore(product, bound, query, vectors, row, doc, score, size):
+    """Score in float64 and offer the documents whose fp32 product plus the bound reaches the k-th key (lib.retrieval.dense)."""
+    for q in range(product.shape[0]):
+        for i in range(product.shape[1]):
+            if size[q] == doc.shape[1] and product[q, i] + bound[q] < score[q, 0]:
+                continue
+            exact = 0.0
+            for j in range(query.shape[1]):
+                exact += np.float64(query[q, j]) * np.float64(vectors[i, j])
+            size[q] = offer(doc[q], score[q], size[q], row[i], np.float32(exact))
