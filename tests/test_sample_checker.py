@@ -66,7 +66,8 @@ def test_the_checker_confirms_what_a_cut_left_of_a_page(planted):
     for document in documents[:1500]:
         for key in problems(document)[:2]:
             query = as_query(key, rng)
-            for needs in {r["needs"] for r in document["relations"] if r["problem"] == key and r["needs"]}:
+            cuts = {r["needs"] for r in document["relations"] if r["problem"] == key and r["needs"]}
+            for needs in sorted(cuts | {rng.randint(1, len(document["text"]))}):
                 expected = truth.label(query, document, needs)["score"]
                 assert verify(query["text"], document["text"][:needs]) == expected
                 cut += expected > 0 and needs < len(document["text"])

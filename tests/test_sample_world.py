@@ -355,6 +355,12 @@ def test_of_equal_labels_the_one_read_last_gives_the_reason():
     assert truth.label(QUERY, wrong, 90)["answer_validity"] == "incorrect"
 
 
+def test_a_major_error_spoils_the_work_before_it_once_it_was_read():
+    spoilt = page((QUERY["problem"], 1, "partial", ["partial_derivation"], 60),
+                  (QUERY["problem"], 0, "incorrect", ["major_math_error"], 90))
+    assert [truth.label(QUERY, spoilt, seen)["score"] for seen in (60, 89, 90)] == [1, 1, 0]
+
+
 def test_other_numbers_are_a_condition_mismatch_and_other_families_a_wrong_problem():
     other = ("f|ask=answer|n=4", 2, "correct", ["full_solution"], 10)
     assert truth.label(QUERY, page(other), 99)["reason_codes"] == ["condition_mismatch"]

@@ -1,7 +1,6 @@
 """A page in the making: its text so far, and what it establishes once how much of it was read."""
 
 from collections.abc import Callable
-from fractions import Fraction
 from random import Random
 from typing import NamedTuple
 
@@ -27,10 +26,6 @@ class Problem(NamedTuple):
     def say(self, label: str, spell: Callable = str, which: int = 0) -> str:
         """The family's wording `label` with this problem's numbers."""
         return fill(self.family.wordings[label][which], self.values, spell)
-
-    def but(self, **changes: int | Fraction) -> "Problem":
-        """The same wordings with some values replaced, as an erring author would write them."""
-        return Problem(self.family, {**self.values, **changes})
 
 
 def problem(family: Family, parameters: dict) -> Problem:

@@ -6,7 +6,7 @@ from lib.sample import chat
 from lib.sample.chat import pick
 from lib.sample.draft import Draft, Problem, any_problem, problem
 from lib.sample.families import BRANCH_OF, BRANCHES
-from lib.sample.families.family import CONCLUDES, DERIVATIONS, Family, spelled
+from lib.sample.families.family import DERIVATIONS, Family, fill, halves, spelled
 
 
 def a_wording(rng: Random, p: Problem, but: tuple[str, int] | None = None) -> tuple[str, int]:
@@ -132,8 +132,9 @@ def major_error(rng: Random, p: Problem) -> Draft:
     if fallacy:
         end = draft.put(f"{lead} {p.say('error')}")
     else:
-        words = p.but(answer=p.values["wrong"]).say(style).replace(f" {CONCLUDES} ", " ")
-        end = draft.put(f"{lead} {words}")
+        draft.derive(p, style, lead, deciding=False)
+        conclusion = halves(p.family.wordings[style][0])[1]
+        end = draft.put(fill(conclusion, {**p.values, "answer": p.values["wrong"]}), " ")
     draft.relate(p.key, 0, "incorrect", ["major_math_error"], end)
     return _close(draft, rng)
 

@@ -8,7 +8,8 @@ def label(query: dict, document: dict, visible_chars: int) -> dict:
     """The true judgment of a pair of which the first `visible_chars` characters of the page were seen.
 
     `query` is a line of truth_queries.jsonl, `document` one of truth_documents.jsonl. Among the relations that name
-    the query's problem or its family and survived the cut the highest label counts, then the one needing most text.
+    the query's problem or its family and survived the cut a major error counts first, as it spoils the page for the
+    problem, then the highest label, then the one needing most text.
     A page that says nothing of the problem is `condition_mismatch` inside the family and `wrong_problem` outside it,
     and `correct` if it answers another problem.
     """
@@ -18,7 +19,7 @@ def label(query: dict, document: dict, visible_chars: int) -> dict:
     surviving = [r for r in document["relations"] if r["needs"] <= visible_chars]
     relevant = [r for r in surviving if r["problem"] in about]
     if relevant:
-        best = max(relevant, key=lambda r: (r["label"], r["needs"]))
+        best = max(relevant, key=lambda r: ("major_math_error" in r["reason_codes"], r["label"], r["needs"]))
         return judgment(best["label"], best["answer_validity"], best["reason_codes"])
     same_family = document["family"] == query["family"]
     validity = "correct" if any(r["label"] == 2 for r in surviving) else "no_answer"

@@ -56,7 +56,8 @@ FAMILIES = (
     Family("trace_of_square", {"a": (2, 30), "b": (1, 20), "c": (1, 20), "d": (2, 30)}, _trace,
            allowed=lambda a, b, c, d: a != d and b != c, text=r"""
         ask: Find the trace of $B^2$ where $B = \left(\begin{array}{cc} <a> & <b> \cr <c> & <d> \end{array}\right)$.
-        ask: An operator maps $e_1$ to $<a>e_1 + <c>e_2$ and $e_2$ to $<b>e_1 + <d>e_2$. Its eigenvalues are squared and added; what is the sum?
+        ask: An operator maps $e_1$ to $<a>e_1 + <c>e_2$ and $e_2$ to $<b>e_1 + <d>e_2$.
+            Its eigenvalues are squared and added; what is the sum?
         notation: $\operatorname{tr}(B \circ B) = {?},\ (B_{11}, B_{12}, B_{21}, B_{22}) = (<a>, <b>, <c>, <d>)$
         plain: In a two-state network there are <a> loops at the former state, <d> loops at the latter, <b> arrows over and <c>
             arrows back; how many closed walks of length two exist?
