@@ -120,6 +120,10 @@ def serving(script: Script):
         asyncio.set_event_loop(loop)
         runner = loop.run_until_complete(start())
         loop.run_forever()
+        left = asyncio.all_tasks(loop)
+        for task in left:
+            task.cancel()
+        loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
         loop.run_until_complete(runner.cleanup())
         loop.close()
 

@@ -73,10 +73,12 @@ ENDINGS = {
     "no choices": ({"raw": '{"id": "a", "choices": []}', "type": "application/json"}, "empty"),
     "a list": ({"raw": "[]", "type": "application/json"}, "empty"),
     "null choice": ({"raw": '{"choices": [null]}', "type": "application/json"}, "contract violation"),
+    **{f"strange {body[:30]}": ({"raw": body, "type": "application/json"}, "empty") for body in ("null", "5", '{"choices": 5}', '{"choices": {"a": 1}}')},
+    "nested without end": ({"raw": "[" * 100_000, "type": "application/json"}, "not JSON"),
     "content is a list": (content([{"type": "text"}]), "contract violation"),
     "busy": (error(429), "rate limited"),
     "down": (error(500), "server error"),
-    "gateway": (error(503), "server error"),
+    "gateway": ({"status": 503, "headers": {}, "error": {"message": {"a": 1}, "code": ["b"], "type": {"c": 2}}}, "server error"),
     "bad request": (error(400), "rejected"),
     "too long": (error(400, "context_length_exceeded"), "too long"),
     "filtered prompt": (error(400, "content_filter"), "content filter"),
@@ -261,10 +263,10 @@ def test_only_llm_pairs_that_are_not_withdrawn_and_in_the_named_rounds_are_asked
     assert told(run) == {0: "ok", 2: "withdrawn", 3: "ok", 4: "ok"}
 
 
-def test_a_probe_reply_answers_the_same_pair_of_v1_and_not_the_reverse(tmp_path):
+def test_a_probe_reply_answers_the_same_pair_of_v1_and_not_the_reverse_and_v1_keeps_its_own(tmp_path):
     run = pairs_of(tmp_path, ["a", "b"])
     table(run, "intents", "intents/probe", [[intent(0, 0, "probe", stage="probe")]])
-    script = Script({"*": [valid(2)]})
+    script = Script({"a": [valid(2)], "b": [valid(1), valid(0)]})
     with serving(script) as url:
         ask(run, url, set="probe")
         ask(run, url)
@@ -272,7 +274,7 @@ def test_a_probe_reply_answers_the_same_pair_of_v1_and_not_the_reverse(tmp_path)
         table(run, "intents", "intents/probe", [[intent(0, doc, "probe", stage="probe") for doc in (0, 1)]])
         ask(run, url, set="probe")
     assert dict(script.calls) == {"a": 1, "b": 2}
-    assert told(run) == {0: "ok", 1: "ok"}
+    assert scores(run) == {0: 2, 1: 1}
 
 
 def test_calls_in_flight_are_bounded_and_every_part_is_asked(tmp_path):

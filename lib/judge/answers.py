@@ -55,8 +55,12 @@ def history(run: str | Path, part: str, version: str) -> History:
 
 
 def reply(calls: list[Call]) -> Call | None:
-    """The first valid reply, or None."""
-    return next((call for call in calls if call.row is not None), None)
+    """The first valid reply of the newest version that has one, or None.
+
+    So a pair of v1 keeps its own reply when a probe of the same pair is judged after it.
+    """
+    valid = [call for call in calls if call.row is not None]
+    return next((call for call in valid if call.version == valid[-1].version), None)
 
 
 def due(calls: list[Call], version: str, passes: int, budget: int) -> tuple[int, int] | None:

@@ -73,7 +73,7 @@ async def call(client: openai.AsyncOpenAI, by: Judge, pair: Pair, timeout: float
         outcome = _refused(error, key_variable)
     except (openai.APIConnectionError, aiohttp.ClientError, TimeoutError) as error:
         outcome = Outcome("timeout" if _timed_out(error) else "connection", detail=f"{type(error).__name__}: {error}")
-    except ValueError as error:  # the body of a 200 says it is JSON and is not
+    except (ValueError, RecursionError) as error:  # the body of a 200 says it is JSON and is not, or is nested without end
         outcome = Outcome("not JSON", detail=f"the body is not JSON: {type(error).__name__}")
     outcome = outcome._replace(latency=round(time.perf_counter() - started, 4))
     return _clean(outcome, client.api_key, pair)
@@ -82,7 +82,7 @@ async def call(client: openai.AsyncOpenAI, by: Judge, pair: Pair, timeout: float
 def _completed(completion: object, task: str) -> Outcome:
     if isinstance(completion, str):
         return Outcome("not JSON", detail=f"the body of {len(completion):,} characters is not JSON")
-    if not isinstance(completion, ChatCompletion) or not completion.choices:
+    if not isinstance(completion, ChatCompletion) or not isinstance(completion.choices, list) or not completion.choices:
         return Outcome("empty", detail="the body holds no choices")
     choice, usage = completion.choices[0], completion.usage
     message = getattr(choice, "message", None)
@@ -115,7 +115,7 @@ def _completed(completion: object, task: str) -> Outcome:
 
 
 def _refused(error: openai.APIStatusError, key_variable: str) -> Outcome:
-    status, codes = error.status_code, {error.code, error.type}
+    status, codes = error.status_code, {str(error.code), str(error.type)}  # a server may put anything there
     said = error.body.get("message") if isinstance(error.body, dict) else None
     told = f"HTTP {status}: {said or error.code or error.type or 'no message'}"
     stop = _STOPS[status].format(key=key_variable) if status in _STOPS else None

@@ -100,11 +100,15 @@ class Run:
         self.tasks.discard(task)
         self.slots.release()
         part.pending -= 1
-        if error := task.exception():
+        error = task.exception()
+        try:
+            if error is None:
+                part.settle()
+        except OSError as closing:
+            error = closing
+        if error:
             self.fault = self.fault or error
             self.halt.set()
-        else:
-            part.settle()
 
     async def _ask(self, part: _Part, pair: Pair, intent: dict, number: int) -> None:
         while not self.halt.is_set():

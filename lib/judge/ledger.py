@@ -62,12 +62,15 @@ def close(run: str | Path, sets: Sequence[str], by: Judge) -> pd.DataFrame:
     told = ledger(run, sets, by)
     off = told[told["sent"] != told["valid"] + told["gaps"] + told["withdrawn"]]
     offenders = [
-        f"{line.version} {line.stage} round {line.round}: sent {line.sent}, valid {line.valid} + gaps {line.gaps} + withdrawn {line.withdrawn}"
+        f"{line.version} {line.stage} round {line.round}: sent {line.sent}, "
+        f"valid {line.valid} + gaps {line.gaps} + withdrawn {line.withdrawn}"
         for line in off.itertuples()
     ]
     offenders += _repeats(run, sets) + _strangers(run, sets, by)
     if offenders:
-        raise LedgerError(f"the ledger does not close, {len(offenders)} offenders, the first: {'; '.join(offenders[:10])}; route and judge again")
+        raise LedgerError(
+            f"the ledger does not close, {len(offenders)} offenders, the first: {'; '.join(offenders[:10])}; route and judge again"
+        )
     return told
 
 
@@ -96,7 +99,10 @@ def calls(run: str | Path, sets: Sequence[str], by: Judge) -> pd.DataFrame:
     Former calls stay, and answer again when what they were made with comes back.
     """
     found = Counter((name, bool(own)) for name, _, own in _attempts(run, sets, by))
-    lines = [{"set": name, "calls": found[name, True] + found[name, False], "today": found[name, True], "former": found[name, False]} for name in sets]
+    lines = [
+        {"set": name, "calls": found[name, True] + found[name, False], "today": found[name, True], "former": found[name, False]}
+        for name in sets
+    ]
     return pd.DataFrame(lines, columns=["set", "calls", "today", "former"])
 
 

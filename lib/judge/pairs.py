@@ -31,7 +31,9 @@ def intents(run: str | Path, intents_set: str, part: str) -> pa.Table:
     data = contracts.read_part("intents", source)
     stated = set(data["version"].unique().to_pylist())
     if not stated <= {store.SETS[intents_set]}:
-        raise contracts.ContractError(f"{paths.shown(source)} holds the versions {sorted(stated)}, the set is {store.SETS[intents_set]!r}; route again")
+        raise contracts.ContractError(
+            f"{paths.shown(source)} holds the versions {sorted(stated)}, the set is {store.SETS[intents_set]!r}; route again"
+        )
     return data.filter(pc.equal(data["judge"], "llm"))
 
 
@@ -52,7 +54,9 @@ class Pairs:
     def ids(self, part: str) -> tuple[int, list[str], list[str]]:
         """The first query row of a part, and the ids and texts of its queries."""
         if part not in self._parts:
-            raise contracts.ContractError(f"{paths.shown(self.run)}/queries has no {part}; route again, the intents are of other queries")
+            raise contracts.ContractError(
+                f"{paths.shown(self.run)}/queries has no {part}; route again, the intents are of other queries"
+            )
         found = corpus.queries(self.run, part, ["qid", "text"])
         return self._parts[part].first, found["qid"].to_pylist(), found["text"].to_pylist()
 
