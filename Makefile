@@ -1,4 +1,4 @@
-PYTHON ?= $(shell command -v python3.11 || command -v python3)
+PYTHON ?= $(or $(shell command -v python3.11 2>/dev/null),python3)
 BIN := .venv/bin
 STAMP := .venv/stamp-$(shell cat pyproject.toml requirements.lock | sha256sum | cut -c1-16)
 

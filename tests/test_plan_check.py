@@ -125,7 +125,10 @@ def test_a_plan_or_a_notebook_number_that_is_not_there_is_refused(checkout):
     assert (done.returncode, done.stderr) == (1, "there is no plan runs/none.yaml; name a YAML file such as runs/sample.yaml\n")
 
 
-@pytest.mark.parametrize("cell", ["queries = 3", "import os", "queries: int = len([1])", "queries: int", "a: int = 'x'", "a: Path = 1", "a: int = 1\na: int = 2"])
+@pytest.mark.parametrize(
+    "cell",
+    ["queries = 3", "import os", "queries: int = len([1])", "queries: int", "a: int = 'x'", "a: Path = 1", "a: int = 1\na: int = 2"],
+)
 def test_a_parameters_cell_is_a_list_of_annotated_literals(checkout, cell):
     path = checkout.notebook("01-corpus", cell)
     with pytest.raises(reading.PlanError, match="the parameters cell is no list of `name: type = literal"):

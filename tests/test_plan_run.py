@@ -4,6 +4,8 @@ import json
 import os
 import shutil
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -20,7 +22,8 @@ def two(checkout) -> str:
         (checkout.root / "lib" / f"stats_{name}.py").write_text("x = 1\n")
     checkout.notebook("01-a", "n: int = 3", READ, "from lib import stats_a", WRITE)
     text = 'text = files.read_bytes(home / "tables" / "a.csv").decode()'
-    checkout.notebook("02-b", "", READ, "from lib import stats_b", text, 'files.write_text(home / "tables" / "headline.md", f"| {text.strip()} |\\n")')
+    headline = 'files.write_text(home / "tables" / "headline.md", f"| {text.strip()} |\\n")'
+    checkout.notebook("02-b", "", READ, "from lib import stats_b", text, headline)
     return str(checkout.plan("01-a: {n: 4}\n02-b:\n"))
 
 
@@ -68,7 +71,8 @@ def test_a_notebook_is_skipped_while_its_manifest_holds(checkout):
 def test_the_manifest_names_everything_a_notebook_stood_on(checkout):
     plan = two(checkout)
     (checkout.root / "in.txt").write_text("4")
-    checkout.notebook("03-c", 'in_file: str = ""', READ, 'files.write_text(home / "timing.json", "{}")\nfiles.write_text(home / "attempts" / "a.jsonl", "")')
+    neither = 'files.write_text(home / "timing.json", "{}")\nfiles.write_text(home / "attempts" / "a.jsonl", "")'
+    checkout.notebook("03-c", 'in_file: str = ""', READ, neither)
     checkout.plan("01-a: {n: 4}\n02-b:\n03-c: {in_file: in.txt}")
     checkout.run(plan)
     known = checkout.manifest("02-b")
@@ -241,11 +245,26 @@ def test_an_interrupt_from_the_keyboard_kills_the_kernel(checkout):
 
 
 def test_a_full_disk_is_told_in_one_sentence(checkout):
-    checkout.notebook("01-a", "", READ, "import resource, signal\nsignal.signal(signal.SIGXFSZ, signal.SIG_IGN)\nresource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))", 'files.write_text(home / "tables" / "a.csv", "1" * 5000)')
+    full = "import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))"
+    checkout.notebook("01-a", "", READ, full, 'files.write_text(home / "tables" / "a.csv", "1" * 5000)')
     done = checkout.run(str(checkout.plan("01-a:")))
     assert done.returncode == 1
-    assert done.stderr.splitlines()[-1].endswith("runs/small/tables/a.csv was not written (File too large); make room or choose another QRELBOOK_HOME and run again")
+    said = "runs/small/tables/a.csv was not written (File too large); make room or choose another QRELBOOK_HOME and run again"
+    assert done.stderr.splitlines()[-1] == f"OSError: {said}"
     assert not list((checkout.run_folder).glob("tables/*"))
+
+
+def test_a_disk_too_full_for_the_executed_copy_is_told_too(checkout):
+    checkout.notebook("01-a", "", READ, "1 + 1")
+    plan = checkout.plan("01-a:")
+    command = ["bash", "-c", f"ulimit -f 1; exec {sys.executable} -m lib.plan {plan}"]  # no file over 1 KiB
+    done = subprocess.run(command, cwd=checkout.root, env=checkout.environment, capture_output=True, text=True)
+    assert done.returncode == 1
+    said = "runs/small/notebooks/01-a.unfinished.ipynb was not written (File too large); make room or choose another QRELBOOK_HOME and run again"
+    assert done.stderr.splitlines()[-1] == said
+    assert "Traceback" not in done.stderr
+    assert [path.name for path in (checkout.run_folder / "notebooks").iterdir()] == ["01-a.failed.ipynb"]
+    assert not list(checkout.run_folder.glob("manifests/*"))
 
 
 def test_the_status_counts_shards_gaps_and_money(checkout):

@@ -95,7 +95,8 @@ def _inputs(notebook: reading.Notebook, values: dict) -> tuple[list[Path], list[
             continue
         path = paths.source(value)
         if not (path.is_file() if wants == "file" else path.is_dir()):
-            problems.append(f"{paths.shown(notebook.path)}: {name} = {value!r} is no {wants} ({path}); give an absolute path, or one relative to {paths.ROOT}")
+            way_out = f"give an absolute path, or one relative to {paths.ROOT}"
+            problems.append(f"{paths.shown(notebook.path)}: {name} = {value!r} is no {wants} ({path}); {way_out}")
         elif wants == "file":
             found.append(path)
         else:

@@ -1,5 +1,6 @@
 """Run one notebook in a kernel of its own that dies with this process, and clean up where it fails."""
 
+import errno
 import json
 import os
 import shutil
@@ -161,6 +162,7 @@ def _papermill(job: Job, copy: Path, log: Path, traced: Path) -> Measured:
 
 
 def _code(copy: Path) -> list[dict]:
+    """The code cells of an executed copy."""
     return [cell for cell in json.loads(copy.read_text(encoding="utf-8"))["cells"] if cell["cell_type"] == "code"]
 
 
@@ -175,10 +177,16 @@ def _told(job: Job, folder: Path, error: Exception) -> str:
     """What the terminal ends with: the cell's number and first line, the exception's type and message."""
     told = f"{paths.shown(job.path)} failed; its output is in {paths.shown(folder / 'logs' / job.name)}.log"
     copy = manifest.executed(folder, job.name, manifest.UNFINISHED)
+    try:
+        code = _code(copy)
+    except (OSError, ValueError):  # it was never written, or the disk is full
+        code = []
     # the last cell that was started; a dead kernel's cell is stored as completed
-    cells = [(n, cell) for n, cell in enumerate(_code(copy) if copy.exists() else [], 1) if cell["metadata"]["papermill"]["start_time"]]
+    cells = [(n, cell) for n, cell in enumerate(code, 1) if cell["metadata"]["papermill"]["start_time"]]
     if cells:
         number, cell = cells[-1]
         line = next((text for text in "".join(cell["source"]).splitlines() if text.strip()), "")
         told += f" and {paths.shown(manifest.executed(folder, job.name, manifest.FAILED))}\ncell {number}: {line}"
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT):
+        return f"{told}\n{paths.shown(copy)} was not written ({error.strerror}); make room or choose another QRELBOOK_HOME and run again"
     return f"{told}\n{getattr(error, 'ename', type(error).__name__)}: {getattr(error, 'evalue', error)}"

@@ -56,7 +56,7 @@ def _passing(path: Path, run: Path) -> bool:
         return True
     inside = path.relative_to(run).parts if path.is_relative_to(run) else ()
     return inside[:1] in (("attempts",), ("manifests",), ("logs",), ("notebooks",), ("failed",)) or (
-        inside[:1] == ("planted",) and inside[1].startswith("calls")
+        inside[:1] == ("planted",) and path.name.startswith("calls")
     )
 
 

@@ -40,6 +40,8 @@ class _Strict(yaml.SafeLoader):
     def construct_mapping(self, node, deep=False):
         seen = set()
         for key, _ in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                raise PlanError(f"line {key.start_mark.line + 1} has a key that is no plain name")
             if key.value in seen:
                 raise PlanError(f"line {key.start_mark.line + 1} repeats '{key.value}'; keep one of the two")
             seen.add(key.value)
@@ -88,7 +90,8 @@ def notebook(path: Path) -> Notebook:
     """Read a notebook's cells, and its parameters from the one cell tagged `parameters`, without running anything."""
     shown = paths.shown(path)
     if not path.is_file():
-        raise PlanError(f"there is no notebook {shown}; {paths.shown(path.parent)} has {', '.join(sorted(p.stem for p in path.parent.glob('*.ipynb'))) or 'none'}")
+        there = ", ".join(sorted(other.stem for other in path.parent.glob("*.ipynb")))
+        raise PlanError(f"there is no notebook {shown}; {paths.shown(path.parent)} has {there or 'none'}")
     try:
         found = json.loads(path.read_text(encoding="utf-8"))["cells"]
         cells = [[cell["cell_type"], cell["metadata"].get("tags", []), "".join(cell["source"])] for cell in found]
