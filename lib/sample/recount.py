@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from fractions import Fraction
-from itertools import combinations, product
+from itertools import combinations
 from math import comb, isqrt
 
 
