@@ -275,6 +275,11 @@ def test_the_status_counts_shards_gaps_and_money(checkout):
     for shard in ("part-00000", "part-00001"):
         for end in ("parquet", "json"):
             (run / "hits" / "bm25" / f"{shard}.{end}").write_text("")
+    (run / "queries").mkdir()
+    (run / "queries" / "part-00000.parquet").write_text("")
+    (run / "queries" / "manifest.json").write_text('{"parts": [{"part": "part-00000.parquet", "rows": 0}]}')
+    (run / "tables").mkdir()
+    (run / "tables" / "ledger.csv").write_text("stage,sent,gaps,refusal,timeout\npick,2,1,1,0\n")
     calls = [  # pair 1 is answered at its second call, pair 2 never
         {"query": 0, "doc": 1, "status": "timeout", "cost": None},
         {"query": 0, "doc": 2, "status": "timeout", "cost": 0.5},
@@ -285,6 +290,7 @@ def test_the_status_counts_shards_gaps_and_money(checkout):
     (run / "attempts" / "v1" / "part-00000.jsonl").write_text("\n".join(lines) + '\n{"torn')
     said = checkout.run(plan, "--status").stdout
     assert "01-a                 never run" in said
-    assert "hits/bm25: 2 shards, not finished" in said
+    assert "hits/bm25: 2 shards, not finished\nqueries: 1 shards, finished\n" in said
+    assert "ledger: stage pick, sent 2, gaps 1, refusal 1\n" in said
     assert "gaps: 1 v1 pick, last call refusal" in said
     assert said.endswith("4 calls, 1 gaps, cost 1.00, 0 s in the finished notebooks\n")

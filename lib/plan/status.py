@@ -1,10 +1,11 @@
 """Where a run stands: its notebooks, shards, gaps, money and time."""
 
+import csv
 import json
 from collections import Counter
 from pathlib import Path
 
-from lib import paths
+from lib import contracts
 from lib.plan import manifest
 from lib.plan.check import Job
 
@@ -23,7 +24,9 @@ def lines(jobs: list[Job], run: Path) -> list[str]:
     told += [f"gaps: {count:,} {stage}, last call {kind}" for (stage, kind), count in sorted(gaps.items())]
     ledger = run / "tables" / "ledger.csv"
     if ledger.exists():
-        told += [f"{paths.shown(ledger)}:", ledger.read_text(encoding="utf-8").rstrip()]
+        with open(ledger, encoding="utf-8", newline="") as handle:
+            for row in csv.DictReader(handle):
+                told.append("ledger: " + ", ".join(f"{name} {value}" for name, value in row.items() if value not in ("", "0")))
     told.append(f"{calls:,} calls, {sum(gaps.values()):,} gaps, cost {money:.2f}, {seconds:,.0f} s in the finished notebooks")
     return told
 
@@ -40,12 +43,13 @@ def _state(job: Job, run: Path, known: dict | None) -> str:
 
 
 def _shards(run: Path) -> list[str]:
-    """One line a table folder: parts that carry their line, and whether the folder is finished."""
-    parts = Counter(path.parent for path in sorted(run.rglob("part-*.json")) if path.with_suffix(".parquet").exists())
-    return [
-        f"{folder.relative_to(run)}: {count} shards, {'finished' if (folder / 'manifest.json').exists() else 'not finished'}"
-        for folder, count in parts.items()
-    ]
+    """One line a table folder: the parts of a finished one, else the parts that are done, with their line beside them."""
+    told = []
+    for folder in sorted({path.parent for path in run.rglob("part-*.parquet")}):
+        finished = (folder / "manifest.json").exists()
+        done = contracts.parts(folder) if finished else [path for path in folder.glob("part-*.json") if path.with_suffix(".parquet").exists()]
+        told.append(f"{folder.relative_to(run)}: {len(done)} shards, {'finished' if finished else 'not finished'}")
+    return told
 
 
 def _attempts(run: Path) -> tuple[int, Counter, float]:
