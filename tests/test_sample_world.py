@@ -253,12 +253,12 @@ def test_the_source_page_of_a_query_states_its_problem_and_is_never_removed(defa
     assert set(scores) == {0, 1, 2} and scores[2] > 240 and scores[1] + scores[0] > 10
 
 
-def test_a_query_has_eight_to_twelve_helpful_pages_and_three_to_five_answers(default, labels):
+def test_a_query_has_ten_to_fourteen_helpful_pages_and_five_to_eight_answers(default, labels):
     _, queries, _ = default
     kept = [[label for _, removed, label in labels[qid] if not removed] for qid, q in queries.items()
             if q["query_evaluable"]]
-    assert 3 <= mean(sum(label == 2 for label in found) for found in kept) <= 5
-    assert 8 <= mean(sum(label >= 1 for label in found) for found in kept) <= 12
+    assert 5 <= mean(sum(label == 2 for label in found) for found in kept) <= 8
+    assert 10 <= mean(sum(label >= 1 for label in found) for found in kept) <= 14
 
 
 def test_kinds_carry_the_labels_they_are_made_for(labels):
@@ -270,7 +270,8 @@ def test_kinds_carry_the_labels_they_are_made_for(labels):
     for kind, expected in {"full_solution": {2}, "semantic_only": {2}, "lexical_only": {2}, "long_late": {2},
                            "lemma": {1}, "method": {1}, "subcase": {1}, "near_copy": {1}, "topic": {0}, "exercises": {0},
                            "no_answer": {0}, "major_error": {0}, "unverifiable": {0}}.items():
-        assert set(seen[kind]) == expected, kind
+        (label,), pages = expected, seen[kind].total()
+        assert seen[kind][label] >= 0.98 * pages > 0, kind  # the rest quote a problem that happens to be asked elsewhere
 
 
 def test_about_three_queries_in_a_hundred_cannot_be_evaluated():

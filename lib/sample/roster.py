@@ -12,7 +12,8 @@ ALWAYS = ("source", "full_solution", "lemma")
 SOMETIMES = (("semantic_only", 0.5), ("lexical_only", 0.5), ("method", 0.9), ("subcase", 0.9), ("lemma", 0.5),
              ("method", 0.5), ("subcase", 0.5), ("near_copy", 0.9), ("exact_copy", 0.8), ("changed_condition", 0.9),
              ("changed_condition", 0.9), ("no_answer", 0.8), ("major_error", 0.9), ("unverifiable", 0.8),
-             ("exercises", 0.7), ("long_late", 0.75), ("booklet", 0.4))
+             ("exercises", 0.7), ("long_late", 0.75), ("booklet", 0.4), ("full_solution", 0.8), ("full_solution", 0.6),
+             ("full_solution", 0.4))
 KIT_SHARE = 0.7  # of the documents, at most
 BLOCK = 12  # background pages, of which two are copies of others
 # kind of a background page -> weight; "solved" and "notes" are single problems and long pages
@@ -93,7 +94,8 @@ def _kit_page(world: World, i: int, place: int, kind: str) -> tuple[str, Draft]:
     if kind == "source":
         return p.family.name, pages.source(rng, p, wording)
     if kind == "full_solution":
-        return p.family.name, pages.solved(rng, p, but=wording)
+        first = place < len(ALWAYS)  # the first is retold, further ones may ask in the query's own wording
+        return p.family.name, pages.solved(rng, p, but=wording) if first else pages.solved(rng, p, rng.choice(("other", "terse")))
     if kind == "booklet":
         beside = asked(world, (i + 1) % world.queries)[0]
         problems = [p, beside, *(any_problem(rng) for _ in range(rng.randint(1, 3)))]

@@ -127,7 +127,7 @@ FAMILIES = (
         other: Splitting off the vanishing factor leaves a linear expression with coefficient <a> and constant <s>, which
             has no singular behaviour any more. || Evaluated at the critical point it tends to <answer>.
         terse: $<a>x^2 + <b>x - <c> = (x - <k>)(<a>x + <s>)$ || $\Rightarrow \lim = <ak> + <s> = <answer>$.
-        lemma: Polynomial division yields $<a>x^2 + <b>x - <c> = (x - <k>)(<a>x + <s>)$ identically.
+        lemma: Polynomial division yields $(x - <k>)(<a>x + <s>) = <a>x^2 + <b>x - <c>$ identically.
         method: Since <k> annuls $<a>x^2 + <b>x - <c>$, split off the corresponding linear factor or apply l'Hospital's rule.
         subcase: Ignoring the linear term, $<a>(x^2 - <k>^2)$ divided by $x - <k>$ tends to twice <ak>; terms with <b>
             and <c> are set aside.

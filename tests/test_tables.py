@@ -1,0 +1,212 @@
+"""Each table of a whole run, computed again from the Parquet files by a plain DuckDB query.
+
+The plan `tiny` is run once. Rows number as the tables do: the n-th row of the documents is document n.
+"""
+
+import csv
+import math
+
+import duckdb
+import pytest
+
+import whole_run
+
+SQL = """
+create view documents as select row_number() over () - 1 as doc, * from read_parquet('{run}/documents/*.parquet');
+create view queries as select row_number() over () - 1 as query, * from read_parquet('{run}/queries/*.parquet');
+create view labels as select * from read_parquet('{run}/labels/*.parquet');
+create view intents as select * from read_parquet('{run}/intents/v1/*.parquet') union all
+                       select * from read_parquet('{run}/intents/source_page/*.parquet');
+create view probe as select * from read_parquet('{run}/intents/probe/*.parquet');
+create view hits as
+  select name as route, query, unnest(doc) as doc, unnest(range(1, 101)) as rank from (
+    select 'dense' as name, row_number() over () - 1 as query, doc from read_parquet('{run}/hits/dense/*.parquet') union all
+    select 'bm25', row_number() over () - 1, doc from read_parquet('{run}/hits/bm25/*.parquet') union all
+    select 'ngram', row_number() over () - 1, doc from read_parquet('{run}/hits/ngram/*.parquet') union all
+    select 'fused', row_number() over () - 1, doc from read_parquet('{run}/fused/*.parquet'));
+create view listed as select hits.*, source_doc from hits join queries using (query) where doc >= 0 and keep;
+create view attempts as select * from read_json('{run}/attempts/*/*.jsonl', filename = true, columns = {{
+  query: 'INT', doc: 'INT', status: 'VARCHAR', score: 'INT', version: 'VARCHAR', stage: 'VARCHAR', pass: 'INT', attempt: 'INT'}});
+-- the answer of a pair: the valid reply where there is one (a pair has one key in this run), else the last call's class
+create table answered as
+  select query, doc, bool_or(status in ('ok', 'unevaluable')) as valid,
+    coalesce(max(status) filter (status in ('ok', 'unevaluable')), arg_max(status, (version <> 'probe', pass, attempt))) as status,
+    max(score) filter (status = 'ok') as score
+  from attempts group by query, doc;
+"""
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    home = tmp_path_factory.mktemp("home")
+    whole_run.finish(whole_run.start("tiny", home))
+    return home / "runs" / "tiny"
+
+
+@pytest.fixture(scope="module")
+def db(run):
+    database = duckdb.connect()
+    database.execute(SQL.format(run=run))
+    return database
+
+
+def table(run, name, *columns):
+    with open(run / "tables" / f"{name}.csv", encoding="utf-8", newline="") as handle:
+        rows = list(csv.DictReader(handle))
+    assert rows
+    return [tuple(row[column] for column in columns) for row in rows]
+
+
+def same(found, expected):
+    """Cells of a CSV against values: text as text, numbers to 12 digits, an empty cell as None."""
+    assert len(found) == len(expected) > 0
+    for cells, values in zip(sorted(found), sorted(expected, key=lambda row: tuple("" if v is None else str(v) for v in row)), strict=True):
+        for cell, value in zip(cells, values, strict=True):
+            if value is None or isinstance(value, str):
+                assert cell == (value or ""), (cells, values)
+            else:
+                assert math.isclose(float(cell), float(value), rel_tol=1e-12, abs_tol=1e-12), (cells, values)
+
+
+def test_corpus(run, db):
+    counts = db.execute("""select count(*), sum(removed::int), sum((not removed)::int), sum((n_tokens > 400)::int), sum(n_tokens),
+        median(n_tokens)::int from documents""").fetchone() + db.execute("select count(*), count(source_doc), sum(keep::int) from queries").fetchone()
+    assert [int(count) for (count,) in table(run, "corpus", "count")] == [int(count) for count in counts]
+    assert counts[1] > 0 and counts[3] > 0  # the world holds each of them
+
+
+def test_routes(run, db):
+    expected = db.execute("""
+        select route, (select count(*) from queries where keep), count(distinct query), count(*) / (select count(*) from queries where keep),
+          count(*) filter (rank = 1 and doc = source_doc) / (select count(source_doc) from queries where keep),
+          count(*) filter (rank <= 20 and doc = source_doc) / (select count(source_doc) from queries where keep),
+          count(*) filter (rank <= 20 and exists (from hits d where d.route = 'dense' and d.query = listed.query and d.doc = listed.doc)) / count(*) filter (rank <= 20)
+        from listed group by route""").fetchall()
+    same(table(run, "routes", "list", "queries", "with hits", "hits a query", "source page in top 1", "source page in top 20", "top 20 in the dense top 100"), expected)
+
+
+# the orders of the probe by integers of 10^30, in which equal fractions differ by less than 10^1
+ORDERS = """
+with pool as (select distinct query from probe),
+ranks as (select query, doc, any_value(source_doc) as source_doc, min(rank) as best, sum((case route when 'dense' then 2 else 1 end)
+            * (1000000000000000000000000000000::hugeint // (60 + rank))) // 1000 as rrf, min(rank) filter (route = 'dense') as dense
+          from listed join pool using (query) where route <> 'fused' group by query, doc),
+placed as (
+  select 'dense' as name, query, doc, source_doc, dense as place from ranks where dense is not null union all
+  select 'best rank', query, doc, source_doc, row_number() over (partition by query order by best, doc) from ranks union all
+  select 'weighted RRF', query, doc, source_doc, row_number() over (partition by query order by rrf desc, best, doc) from ranks)
+"""
+
+
+def test_probe(run, db):
+    expected = db.execute(ORDERS + """
+        select name, (select count(*) from pool),
+          count(*) filter (place <= 5 and positive) / (select count(*) from pool), count(*) filter (place <= 10 and positive) / (select count(*) from pool),
+          count(*) filter (place <= 20 and positive) / (select count(*) from pool),
+          concat_ws(' / ', count(*) filter (place <= 5 and own), count(*) filter (place <= 10 and own), count(*) filter (place <= 20 and own))
+        from (select placed.*, coalesce(doc = source_doc, false) as own, coalesce(score = 2, false) and not own as positive
+              from placed left join answered using (query, doc)) group by name""").fetchall()
+    same(table(run, "probe", "order", "queries", "top 5", "top 10", "top 20", "source pages"), expected)
+    for cells in table(run, "probe", "top 5 low", "top 5", "top 5 high", "top 20 low", "top 20", "top 20 high"):
+        low, mean, high, low20, mean20, high20 = map(float, cells)
+        assert low <= mean <= high and low20 <= mean20 <= high20
+
+
+def test_fused_inside_dense(run, db):
+    expected = db.execute(ORDERS + """select count(*) filter (inside) / count(*), count(*) filter (inside), count(*) from (
+        select exists (from placed d where d.name = 'dense' and d.query = p.query and d.doc = p.doc and d.place <= 5) as inside
+        from placed p where name = 'weighted RRF' and place <= 5)""").fetchall()
+    same(table(run, "fused_inside_dense", "share", "inside", "places"), expected)
+
+
+def test_pool(run, db):
+    expected = db.execute("""
+        select case when withdrawn then 'withdrawn' when status = 'ok' then 'score ' || score else coalesce(status, 'budget stop') end as answer, count(*)
+        from probe left join answered using (query, doc) group by answer""").fetchall()
+    same(table(run, "pool", "answer", "pairs"), expected)
+    assert sum(count for _, count in expected) == db.execute("select count(distinct (query, doc)) from hits join (select distinct query from probe) using (query) where doc >= 0 and route <> 'fused'").fetchone()[0]
+
+
+def test_rerank(run, db):
+    expected = db.execute(f"""
+        with scored as (select * from read_parquet('{run}/rerank_pool/*.parquet')),
+        fused as (select query, doc, sum((case route when 'dense' then 2 else 1 end) * (1000000000000000000000000000000::hugeint // (60 + rank))) // 1000 as rrf
+                  from listed where route <> 'fused' group by query, doc),
+        two as (select 'reranker' as name, query, doc, score::double as value from scored union all
+                 select 'weighted RRF', query, doc, rrf::double from scored join fused using (query, doc)),
+        judged as (select name, query, value, answered.status, answered.score from two join probe using (query, doc) join answered using (query, doc)),
+        duels as (select p.name, p.query as a, n.query as b, case when p.value > n.value then 1 when p.value = n.value then 0.5 else 0 end as won
+                  from judged p join judged n using (name) where p.score = 2 and n.score = 0),
+        inside as (select name, a, avg(won) as auc from duels where a = b group by name, a)
+        select name, (select count(distinct query) from scored), (select count(*) from judged j where j.name = duels.name and score = 2),
+          (select count(*) from judged j where j.name = duels.name and score = 0), (select count(*) from judged j where j.name = duels.name and score = 1),
+          (select count(*) from judged j where j.name = duels.name and status = 'unevaluable'),
+          (select count(*) from judged j where j.name = duels.name and status not in ('ok', 'unevaluable')),
+          avg(won), (select avg(auc) from inside i where i.name = duels.name), (select count(*) from inside i where i.name = duels.name)
+        from duels group by name""").fetchall()
+    same(table(run, "rerank", "order", "queries", "score 2", "score 0", "score 1", "unevaluable", "gaps", "pooled AUC", "AUC in a query", "queries with both"), expected)
+
+
+def test_routed(run, db):
+    expected = db.execute("select stage, judge, count(*), sum(withdrawn::int), count(distinct query) from intents where stage <> 'source_page' group by all").fetchall()
+    same(table(run, "routed", "stage", "judge", "pairs", "withdrawn", "queries"), expected)
+
+
+LEDGER = """select version, stage, {round} count(*), count(*) filter (not withdrawn and valid), count(*) filter (withdrawn),
+  count(*) filter (not withdrawn and not coalesce(valid, false)) from intents left join answered using (query, doc) where judge = 'llm' group by version, stage {by}"""
+
+
+def test_ledger(run, db):
+    expected = db.execute(LEDGER.format(round="round,", by=", round")).fetchall()
+    same(table(run, "ledger", "version", "stage", "round", "sent", "valid", "withdrawn", "gaps"), expected)
+    assert all(sent == valid + withdrawn + gaps for *_, sent, valid, withdrawn, gaps in expected)
+    classes = db.execute("""select stage, round, status, count(*) from intents join answered using (query, doc)
+        where judge = 'llm' and not withdrawn and not valid group by all""").fetchall()
+    with open(run / "tables" / "ledger.csv", encoding="utf-8", newline="") as handle:
+        found = {(row["stage"], int(row["round"]), name): int(row[name]) for row in csv.DictReader(handle) for name in list(row)[9:] if row[name] != "0"}
+    assert found == {(stage, turn, status): count for stage, turn, status, count in classes}
+
+
+def test_judged(run, db):
+    expected = [(version, stage, "llm", sent, valid, valid / sent, withdrawn, gaps)
+                for version, stage, sent, valid, withdrawn, gaps in db.execute(LEDGER.format(round="", by="")).fetchall()]
+    expected += [(*row, None, None, None, None) for row in db.execute("select version, stage, judge, count(*) from intents where judge = 'student' group by all").fetchall()]
+    same(table(run, "judged", "version", "stage", "judge", "sent", "judged", "share", "withdrawn", "gaps"), expected)
+
+
+def test_label_mix(run, db):
+    expected = db.execute("""select version, stage, judge, count(*), avg((label = 0)::int) , avg((label = 1)::int), avg((label = 2)::int), avg((label is null)::int)
+        from (select *, coalesce(label, 9) as known from labels) group by all""".replace("(label =", "(known =")).fetchall()
+    same(table(run, "label_mix", "version", "stage", "judge", "rows", "0", "1", "2", "unevaluable"), expected)
+
+
+def test_labels_are_the_valid_answers_once_each(run, db):
+    rows = db.execute("""
+        select qid, docid, score, status = 'ok' as evaluable from intents join answered using (query, doc) join queries using (query) join documents using (doc)
+        where judge = 'llm' and not withdrawn and valid group by all order by all""").fetchall()
+    assert db.execute("select qid, docid, label, query_evaluable from labels order by all").fetchall() == rows
+    assert db.execute("select count(*) from labels where label is null and query_evaluable").fetchone() == (0,)
+
+
+def test_score_2_by_rank(run, db):
+    expected = db.execute("""
+        select rank, count(*), count(*) filter (label = 2), count(*) filter (label = 2) / count(*)
+        from labels join queries using (qid) join documents using (docid) join listed using (query, doc) where route = 'dense' and stage = 'dense_1_5' group by rank""").fetchall()
+    same(table(run, "score_2_by_rank", "dense rank", "rows", "score 2", "rate"), expected)
+
+
+def test_headline_and_comparison_repeat_the_tables_they_are_made_of(run):
+    judged, mix = table(run, "judged", "stage", "judge", "sent", "judged"), {row[:2]: row[2] for row in table(run, "label_mix", "stage", "judge", "2")}
+    assert table(run, "headline", "stage", "judge", "sent", "judged") == judged
+    assert {row[:2]: row[2] for row in table(run, "headline", "stage", "judge", "2") if row[2]} == mix
+    rates = dict(table(run, "comparison", "figure", "this run"))
+    for rank, rate in table(run, "score_2_by_rank", "dense rank", "rate"):
+        assert rates[f"score-2 rate at dense rank {rank}"] == rate
+
+
+def test_every_table_has_three_forms_and_every_figure_two_and_the_paper_has_them_all(run):
+    names = {path.stem for path in (run / "tables").iterdir()}
+    assert names == {"corpus", "routes", "probe", "fused_inside_dense", "pool", "rerank", "routed", "ledger", "judged", "label_mix", "score_2_by_rank", "headline", "comparison"}
+    files = {f"{name}.{end}" for name in names for end in ("csv", "md", "tex")}
+    files |= {f"{name}.{end}" for name in ("corpus", "routes", "probe", "rerank", "routed", "score_2_by_rank", "label_mix") for end in ("png", "pdf")}
+    assert {path.name for path in (run.parents[1] / "figures" / "tiny").iterdir()} == files
