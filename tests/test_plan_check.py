@@ -4,7 +4,8 @@ import ast
 
 import pytest
 
-from lib.plan import reading
+from lib import paths
+from lib.plan import check, reading
 
 CORPUS = """\
 queries: int = 300  # how many
@@ -67,6 +68,20 @@ def test_a_value_of_another_type_is_refused(checkout, given, said):
 )
 def test_yaml_that_means_something_else_than_it_looks_is_refused(checkout, given, said):
     assert refused(checkout, f"01-corpus: {{{given}}}").startswith(f"runs/small.yaml {said}")
+
+
+def test_what_stands_everywhere_goes_to_each_notebook_that_takes_it_and_is_beaten_by_its_own(checkout, monkeypatch):
+    monkeypatch.setattr(paths, "NOTEBOOKS", checkout.root / "notebooks")
+    checkout.notebook("01-corpus", CORPUS, "1 / 0")
+    checkout.notebook("02-more", "queries: int = 1  # how many", "1 / 0")
+    plan = checkout.plan("everywhere: {queries: 7, share: 0.1}\n01-corpus: {share: 0.2}\n02-more: {}")
+    jobs = check.jobs(plan)
+    assert [(job.parameters["queries"], job.parameters.get("share")) for job in jobs] == [(7, 0.2), (7, None)]
+
+
+def test_a_common_parameter_that_no_notebook_takes_or_of_another_type_is_refused(checkout):
+    assert refused(checkout, "everywhere: {querys: 7}\n01-corpus: {}") == "everywhere: no notebook of the plan has a parameter 'querys'"
+    assert refused(checkout, "everywhere: {queries: x}\n01-corpus: {}").startswith("notebooks/01-corpus.ipynb: queries = 'x' is str")
 
 
 def test_a_missing_input_file_is_refused(checkout):

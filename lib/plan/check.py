@@ -3,6 +3,9 @@
 Every notebook has a parameter `run`, the name of the run folder, which the plan sets to its own name.
 A parameter whose name ends in `_file` or `_folder` holds the path of an input that is there before
 the plan starts, absolute or relative to the root; empty text means none.
+
+The key `everywhere` of a plan holds parameters that go to each notebook that takes them, so that a
+threshold that several notebooks know is written once; what stands under a notebook beats it.
 """
 
 import hashlib
@@ -31,12 +34,14 @@ def jobs(plan: Path, sets: list[str] = ()) -> list[Job]:
     PlanError names every problem of the whole plan, one a line.
     """
     steps = reading.plan(plan)
+    common = steps.pop("everywhere", {})
     problems, found, notebooks = [], [], {}
     for name in steps:
         try:
             notebooks[name] = reading.notebook(paths.NOTEBOOKS / f"{name}.ipynb")
         except PlanError as error:
             problems.append(str(error))
+    problems += _spread(common, steps, notebooks)
     for line in sets:
         try:
             _set(steps, notebooks, line)
@@ -51,6 +56,14 @@ def jobs(plan: Path, sets: list[str] = ()) -> list[Job]:
     if problems:
         raise PlanError("\n".join(problems))
     return found
+
+
+def _spread(common: dict, steps: dict[str, dict], notebooks: dict[str, reading.Notebook]) -> list[str]:
+    """Give each notebook the common parameters that it takes; the problems are those that no notebook takes."""
+    for name, notebook in notebooks.items():
+        steps[name] = {key: value for key, value in common.items() if key in notebook.parameters} | steps[name]
+    taken = {key for notebook in notebooks.values() for key in notebook.parameters}
+    return [f"everywhere: no notebook of the plan has a parameter '{key}'" for key in common if key not in taken]
 
 
 def _set(steps: dict[str, dict], notebooks: dict[str, reading.Notebook], line: str) -> None:
