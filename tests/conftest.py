@@ -14,6 +14,7 @@ from pathlib import Path  # noqa: E402
 import hypothesis  # noqa: E402
 import nbformat  # noqa: E402
 import pytest  # noqa: E402
+import whole_run  # noqa: E402
 
 hypothesis.settings.register_profile("house", deadline=None, derandomize=True)
 hypothesis.settings.load_profile("house")
@@ -65,3 +66,11 @@ class Checkout:
 @pytest.fixture
 def checkout(tmp_path: Path) -> Checkout:
     return Checkout(tmp_path / "checkout")
+
+
+@pytest.fixture(scope="session")
+def tiny_home(tmp_path_factory) -> Path:
+    """The home of one unbroken run of the plan `tiny`; tests read it only."""
+    home = tmp_path_factory.mktemp("home")
+    whole_run.finish(whole_run.start("tiny", home))
+    return home

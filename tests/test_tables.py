@@ -9,8 +9,6 @@ import math
 import duckdb
 import pytest
 
-import whole_run
-
 SQL = """
 create view documents as select row_number() over () - 1 as doc, * from read_parquet('{run}/documents/*.parquet');
 create view queries as select row_number() over () - 1 as query, * from read_parquet('{run}/queries/*.parquet');
@@ -37,10 +35,8 @@ create table answered as
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory):
-    home = tmp_path_factory.mktemp("home")
-    whole_run.finish(whole_run.start("tiny", home))
-    return home / "runs" / "tiny"
+def run(tiny_home):
+    return tiny_home / "runs" / "tiny"
 
 
 @pytest.fixture(scope="module")

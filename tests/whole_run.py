@@ -8,10 +8,11 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 
 
-def start(plan: str, home: Path, *arguments: str, **options) -> subprocess.Popen:
-    """Start `python -m lib.plan runs/<plan>.yaml` with its output under `home`."""
+def start(plan: str, home: Path, *arguments: str, root: Path = ROOT, **options) -> subprocess.Popen:
+    """Start `python -m lib.plan runs/<plan>.yaml` of the checkout `root` with its output under `home`."""
     return subprocess.Popen(
-        [sys.executable, "-m", "lib.plan", f"runs/{plan}.yaml", *arguments], cwd=ROOT, env=os.environ | {"QRELBOOK_HOME": str(home)},
+        [sys.executable, "-m", "lib.plan", f"runs/{plan}.yaml", *arguments], cwd=root,
+        env=os.environ | {"QRELBOOK_HOME": str(home), "PYTHONPATH": str(root)},
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True, **options,
     )
 
@@ -23,7 +24,7 @@ def finish(process: subprocess.Popen, seconds: int = 300) -> str:
     return printed
 
 
-def results(home: Path, plan: str) -> dict[str, bytes]:
+def results(home: Path, plan: str = "tiny") -> dict[str, bytes]:
     """The bytes of every label, table and figure of a run, and of what the paper notebook collected."""
     run = home / "runs" / plan
     found = [*run.glob("labels/*.parquet"), *run.glob("tables/*"), *run.glob("figures/*"), *(home / "figures" / plan).glob("*")]
