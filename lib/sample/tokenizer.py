@@ -1,10 +1,11 @@
 """A small byte-level BPE tokenizer, trained on the planted world."""
 
-import os
 from collections.abc import Iterable
 from pathlib import Path
 
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+
+from lib import files
 
 END = "<|endoftext|>"
 END_ID = 0
@@ -25,11 +26,6 @@ def train(texts: Iterable[str], path: str | Path, size: int = 4096) -> Tokenizer
                          f"take a size of at least {len(alphabet) + 1}")
     trainer = trainers.BpeTrainer(vocab_size=size, special_tokens=[END], initial_alphabet=alphabet, show_progress=False)
     tokenizer.train_from_iterator(texts, trainer)
-    path = Path(path)
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        tokenizer.save(str(unfinished))
-        os.replace(unfinished, path)
-    finally:
-        unfinished.unlink(missing_ok=True)
+    with files.whole(path) as temporary:
+        temporary.write_text(tokenizer.to_str(), encoding="utf-8")  # not `save`, which hides why a disk refused
     return tokenizer

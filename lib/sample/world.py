@@ -7,11 +7,11 @@ about problems that nobody asks. A keyed permutation of the rows hides who is wh
 
 import argparse
 import json
-import os
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+from lib import files
 from lib.sample import roster
 from lib.sample.families import FAMILIES
 from lib.sample.permutation import backward, forward
@@ -69,20 +69,12 @@ def queries(seed: int, queries: int, documents: int) -> Iterator[dict]:
 
 def _split(rows: Iterator[dict], folder: Path, name: str, key: str, seen: tuple[str, ...]) -> Iterator[dict]:
     """Write rows as texts and truth, line by line, and pass them on."""
-    targets = folder / f"{name}.jsonl", folder / f"truth_{name}.jsonl"
-    unfinished = [target.with_name(f".{target.name}.{os.getpid()}") for target in targets]
-    try:
-        with open(unfinished[0], "w", encoding="utf-8", newline="\n") as texts, \
-                open(unfinished[1], "w", encoding="utf-8", newline="\n") as truths:
-            for row in rows:
-                texts.write(json.dumps({k: row[k] for k in (key, *seen)}, ensure_ascii=False) + "\n")
-                truths.write(json.dumps({k: v for k, v in row.items() if k not in seen}, ensure_ascii=False) + "\n")
-                yield row
-        for temporary, target in zip(unfinished, targets, strict=True):
-            os.replace(temporary, target)
-    finally:
-        for temporary in unfinished:
-            temporary.unlink(missing_ok=True)
+    with files.whole(folder / f"{name}.jsonl") as text_file, files.whole(folder / f"truth_{name}.jsonl") as truth_file, \
+            open(text_file, "w", encoding="utf-8", newline="\n") as texts, open(truth_file, "w", encoding="utf-8", newline="\n") as truths:
+        for row in rows:
+            texts.write(json.dumps({k: row[k] for k in (key, *seen)}, ensure_ascii=False) + "\n")
+            truths.write(json.dumps({k: v for k, v in row.items() if k not in seen}, ensure_ascii=False) + "\n")
+            yield row
 
 
 def write(folder: str | Path, seed: int = 0, queries: int = 300, documents: int = 12_000) -> dict[str, int]:
@@ -92,7 +84,6 @@ def write(folder: str | Path, seed: int = 0, queries: int = 300, documents: int 
     """
     world = _world(seed, queries, documents)
     folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
     asked = (_query(world, i) for i in range(queries))
     for _ in _split(asked, folder, "queries", "qid", ("text", "source_docid")):
         pass
