@@ -9,8 +9,6 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-from sklearn.feature_extraction.text import TfidfVectorizer
-from sklearn.utils.extmath import randomized_svd
 from threadpoolctl import threadpool_limits
 
 from lib import contracts, corpus
@@ -32,6 +30,10 @@ class Lsa:
     """
 
     def __init__(self, documents: list[str], dimensions: int, seed: int):
+        # scikit-learn takes seconds to import: only who encodes waits for it
+        from sklearn.feature_extraction.text import TfidfVectorizer
+        from sklearn.utils.extmath import randomized_svd
+
         self._words = self._axes = None
         if any(tokens(document) for document in documents):
             self._words = TfidfVectorizer(analyzer=tokens, sublinear_tf=True)

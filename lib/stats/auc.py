@@ -1,7 +1,6 @@
 """Area under the ROC curve, score 2 against score 0. Source: spec, the reranker picks' 196-query probe."""
 
 import numpy as np
-from scipy.stats import rankdata
 
 
 def auc(score: np.ndarray, positive: np.ndarray) -> float:
@@ -12,10 +11,11 @@ def auc(score: np.ndarray, positive: np.ndarray) -> float:
     score, positive = np.asarray(score, dtype=np.float64), np.asarray(positive, dtype=bool)
     if not np.isfinite(score).all():
         raise ValueError(f"{int((~np.isfinite(score)).sum())} of {len(score)} scores are not finite; score those pairs again")
-    n, m = int(positive.sum()), int((~positive).sum())
-    if not n or not m:
+    right, wrong = score[positive], np.sort(score[~positive])
+    if not len(right) or not len(wrong):
         return float("nan")
-    return float((rankdata(score)[positive].sum() - n * (n + 1) / 2) / (n * m))
+    below, not_above = (np.searchsorted(wrong, right, side).sum() for side in ("left", "right"))
+    return float((below + not_above) / (2 * len(right) * len(wrong)))
 
 
 def auc_by_query(query: np.ndarray, score: np.ndarray, positive: np.ndarray) -> np.ndarray:
