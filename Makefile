@@ -2,6 +2,8 @@ PYTHON ?= $(or $(shell command -v python3.11 2>/dev/null),python3)
 BIN := .venv/bin
 STAMP := .venv/stamp-$(shell cat pyproject.toml requirements.lock | sha256sum | cut -c1-16)
 
+CLUSTER := .venv/cluster-$(shell sha256sum < requirements-cluster.lock | cut -c1-16)
+
 .PHONY: run test test-all lab lock clean
 
 run: $(STAMP)
@@ -10,7 +12,7 @@ run: $(STAMP)
 test: $(STAMP)
 	$(BIN)/python -m pytest -q -m "not slow"
 
-test-all: $(STAMP)
+test-all: $(STAMP) $(CLUSTER)
 	$(BIN)/python -m pytest -q -m slow
 
 lab: $(STAMP)
@@ -22,6 +24,11 @@ $(STAMP):
 	@rm -rf .venv
 	@$(PYTHON) -m venv .venv && $(BIN)/pip install --quiet --no-compile -r requirements.lock && $(BIN)/pip install --quiet --no-deps -e . \
 	  || { rm -rf .venv; echo "make: the packages of requirements.lock were not installed, so there is no .venv; see pip's message above" >&2; exit 1; }
+	@touch $@
+
+# The slow tests run the engine on Ray too.
+$(CLUSTER): $(STAMP)
+	@$(BIN)/pip install --quiet -r requirements-cluster.lock
 	@touch $@
 
 # Today's releases within pyproject: the main and test packages, then what bench and cluster need besides.

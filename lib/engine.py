@@ -36,7 +36,7 @@ class Stage(NamedTuple):
     name: str  # "lib.retrieval.routes:bm25_search", where to import it from
     table: str  # the contract of the part
     out: str  # the folder it fills, "hits/bm25"
-    inputs: tuple[str, ...]  # the finished folders it reads
+    inputs: tuple[str, ...] | Callable[[dict], tuple[str, ...]]  # the finished folders it reads, of a configuration
     options: tuple[str, ...]  # the keys of config that the result depends on
     shards: Callable[[dict], list[str]]
     run: Callable[[str, dict], dict]
@@ -62,9 +62,10 @@ def key(stage: Stage, config: dict) -> str:
     if missing:
         raise ValueError(f"{stage.name} needs {', '.join(missing)} in its configuration")
     run = Path(config["run"])
+    inputs = stage.inputs(config) if callable(stage.inputs) else stage.inputs
     known = {
         "options": {name: config[name] for name in stage.options},
-        "inputs": {name: [line["sha256"] for line in contracts.parts(run / name)] for name in stage.inputs},
+        "inputs": {name: [line["sha256"] for line in contracts.parts(run / name)] for name in inputs},
         "modules": sources.hashes(stage.name.partition(":")[0]),
     }
     return hashlib.sha256(json.dumps(known, sort_keys=True).encode()).hexdigest()

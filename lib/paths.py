@@ -14,7 +14,9 @@ NOTEBOOKS = ROOT / "notebooks"
 
 
 def run_folder(plan: str) -> Path:
-    """The folder of a plan's run, `runs/<plan>`."""
+    """The folder of a plan's run, `runs/<plan>`; ValueError where the name is no plain folder name."""
+    if not plan or plan.startswith(".") or "/" in plan or "\\" in plan:
+        raise ValueError(f"the run {plan!r} is no name of a folder; take a plain name such as sample, it lies under {HOME / 'runs'}")
     return HOME / "runs" / plan
 
 

@@ -1,4 +1,4 @@
-"""The same shards on Ray Core, where requirements-cluster.lock is installed."""
+"""The same shards on Ray Core; `make test-all` installs requirements-cluster.lock for it."""
 
 import os
 from pathlib import Path
@@ -8,11 +8,11 @@ from toy_stage import toy
 
 from lib import contracts, engine, paths
 
-ray = pytest.importorskip("ray")
-
 
 @pytest.mark.slow
 def test_ray_tasks_give_the_bytes_of_one_process(tmp_path, monkeypatch):
+    import ray  # here, so that the fast tests need no Ray
+
     monkeypatch.setenv("RAY_AUTH_MODE", "disabled")  # else a token is left in the home of the user
     monkeypatch.setenv("RAY_raylet_start_wait_time_s", "120")
     found = []

@@ -7,9 +7,9 @@ import pytest
 from lib import contracts, corpus, engine
 from lib.retrieval import hits, rerank
 from lib.retrieval.rerank import Scorer
-from tests.small_corpus import tokenizer_file
+from small_corpus import tokenizer_file
 
-OPTIONS = {"scorer": "overlap", "long_tokens": 20, "auc_queries": 2}
+OPTIONS = {"scorer": "overlap", "long_tokens": 20, "auc_queries": 2, "routes": ["dense", "bm25", "ngram"]}
 QUERIES, DOCUMENTS, LONG = 5, 30, (9, 17)
 
 

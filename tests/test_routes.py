@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from lib import contracts, corpus, engine
+from lib.corpus import imported, trec
 from lib.retrieval import bm25, dense, fusion, hits, lsa, ngram, routes
-from tests.small_corpus import tokenizer_file
+from small_corpus import tokenizer_file
 
 WORDS = "let f be a continuous function on the interval and x y z prime sum of squares".split()
 OPTIONS = {"dimensions": 6, "seed": 3, "weights": {"dense": 2, "bm25": 1, "ngram": 1}, "k": 60}
@@ -33,7 +34,7 @@ def corpus_in(run, document_rows: int, query_rows: int) -> dict:
 
 def searched(config: dict) -> dict:
     routes.search(config)
-    found = {name: hits.from_table(contracts.read("hits", f"{config['run']}/hits/{name}")) for name in routes.ROUTES}
+    found = {name: hits.from_table(contracts.read("hits", f"{config['run']}/hits/{name}")) for name in routes.SEARCHES}
     return found | {"fused": contracts.read("fused", f"{config['run']}/fused")}
 
 
@@ -46,7 +47,7 @@ def whole(tmp_path_factory):
 @pytest.mark.parametrize(("document_rows", "query_rows"), [(37, 7), (DOCUMENTS - 1, 1)])
 def test_lists_do_not_depend_on_the_cut_into_parts(whole, tmp_path, document_rows, query_rows):
     cut = searched(corpus_in(tmp_path / "run", document_rows, query_rows))
-    for name in routes.ROUTES:
+    for name in routes.SEARCHES:
         assert cut[name].doc.tobytes() == whole[1][name].doc.tobytes()
         assert cut[name].score.tobytes() == whole[1][name].score.tobytes()
     assert cut["fused"].combine_chunks().equals(whole[1]["fused"].combine_chunks())
@@ -69,7 +70,7 @@ def test_stages_give_what_the_front_doors_give(whole):
 
 
 def test_a_query_that_does_not_go_on_keeps_its_row_and_gets_empty_lists(whole):
-    for name in routes.ROUTES:
+    for name in routes.SEARCHES:
         assert len(whole[1][name].doc) == QUERIES
         assert (whole[1][name].doc[8] == -1).all() and (whole[1][name].score[8] == 0).all()
         assert (whole[1][name].doc[9] >= 0).any()
@@ -79,7 +80,7 @@ def test_a_query_that_does_not_go_on_keeps_its_row_and_gets_empty_lists(whole):
 def test_the_fused_table_holds_the_dense_rank_of_each_document(whole):
     found, fused = whole[1], whole[1]["fused"]
     doc, rank = contracts.places(fused["doc"]), contracts.places(fused["dense_rank"])
-    expected = fusion.weighted_rrf({name: found[name] for name in routes.ROUTES}, OPTIONS["weights"])
+    expected = fusion.weighted_rrf({name: found[name] for name in routes.SEARCHES}, OPTIONS["weights"])
     np.testing.assert_array_equal(doc, expected.doc)
     for query in range(QUERIES):
         ranks = {d: i for i, d in enumerate(found["dense"].doc[query].tolist(), 1)}
@@ -106,6 +107,26 @@ def test_a_lost_part_is_made_again_with_the_same_bytes_and_others_weights_only_f
     assert (written, lost.read_bytes()) == (["hits"], before)
     routes.search(config | {"weights": {"dense": 1, "bm25": 1, "ngram": 1}})
     assert written == ["hits", "fused", "fused", "fused"]
+
+
+def test_an_imported_run_is_a_route_in_the_fusion_and_an_imported_dense_route_is_not_searched(tmp_path):
+    config = corpus_in(tmp_path / "run", 1000, 1000)
+    run = tmp_path / "run"
+    for name, docs in (("mine", (7, 9, 7)), ("dense", (1, 2, 3))):
+        lines = [f"q0 Q0 d{doc} {rank} {1 / rank} x" for rank, doc in enumerate(docs, 1)]
+        (tmp_path / name).write_text("\n".join(lines) + "\n")
+        imported.write_route(run, trec.run(tmp_path / name), name)
+    repeats = routes.search(config | {"weights": {"dense": 1, "mine": 3}})
+    fused = contracts.read("fused", run / "fused")
+    assert contracts.places(fused["doc"])[0][:5].tolist() == [7, 9, 1, 2, 3]  # 3/61, 3/62, 1/61, 1/62, 1/63
+    assert repeats == {"dense": 0, "mine": 1}
+    assert not (run / "vectors").exists() and not (run / "hits" / "bm25").exists()
+
+
+@pytest.mark.parametrize(("weights", "said"), [({"bm25": 1}, "dense must be one of them"), ({"dense": 1, "splade": 1}, "there is no route 'splade'")])
+def test_a_route_that_nobody_searches_or_a_fusion_without_dense_is_refused(tmp_path, weights, said):
+    with pytest.raises(ValueError, match=said):
+        routes.search(corpus_in(tmp_path / "run", 1000, 1000) | {"weights": weights})
 
 
 def test_dense_search_refuses_vectors_of_another_corpus(tmp_path):

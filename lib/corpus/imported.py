@@ -56,6 +56,12 @@ def write_route(run: str | Path, rows: Iterable[Ranked], name: str) -> dict[str,
     return counts
 
 
+def is_route(run: str | Path, name: str) -> bool:
+    """Whether `hits/NAME/` is finished and was imported, not searched."""
+    folder = Path(run) / "hits" / name
+    return (folder / "manifest.json").exists() and any("corpus" in line for line in contracts.parts(folder))
+
+
 def write_qrels(run: str | Path, rows: Iterable[Judged], name: str, grades: str | None = None) -> dict[str, int]:
     """Fill `qrels/NAME/` with labels from the lines of one qrels file, and give the counts.
 

@@ -10,7 +10,6 @@ import pyarrow.compute as pc
 from lib import contracts, corpus, ids, paths
 from lib.judge import answers, store
 
-ROUTES = ("dense", "bm25", "ngram")
 
 
 class Unknown(ValueError):
@@ -36,11 +35,11 @@ def _place(docs, doc: int) -> int | None:
 
 
 def _retrieved(run: Path, part: str, query: int, at: int, doc: int) -> Iterator[str]:
-    for route in ROUTES:
-        hits = _part_rows("hits", run / "hits" / route, part)
+    for folder in sorted((run / "hits").glob("*/")):
+        hits = _part_rows("hits", folder, part)
         if hits is not None:
             place = _place(hits["doc"][at].as_py(), doc)
-            yield f"{route}: " + (f"rank {place}, score {hits['score'][at].as_py()[place - 1]:.6g}" if place else f"not in the top {contracts.DEPTH}")
+            yield f"{folder.name}: " + (f"rank {place}, score {hits['score'][at].as_py()[place - 1]:.6g}" if place else f"not in the top {contracts.DEPTH}")
     fused = _part_rows("fused", run / "fused", part)
     if fused is not None:
         place = _place(fused["doc"][at].as_py(), doc)

@@ -51,13 +51,11 @@ def drawn_by(known: dict | None, there: dict[Path, tuple[int, int]]) -> list[Pat
 
 
 def _passing(path: Path, run: Path) -> bool:
-    """Whether a file is neither input nor output."""
-    if path.name.startswith((".", "timing")) or path.suffix == ".lock":
+    """Whether a file is neither input nor output: temporary, a time, or the runner's own."""
+    inside = path.relative_to(run).parts if path.is_relative_to(run) else (path.name,)
+    if path.name.startswith("timing") or any(name.startswith(".") for name in inside):
         return True
-    inside = path.relative_to(run).parts if path.is_relative_to(run) else ()
-    return inside[:1] in (("attempts",), ("manifests",), ("logs",), ("notebooks",), ("failed",)) or (
-        inside[:1] == ("planted",) and path.name.startswith("calls")
-    )
+    return inside[0] in ("manifests", "logs", "notebooks", "failed") or (inside[0] == "planted" and path.name.startswith("calls"))
 
 
 @functools.lru_cache(maxsize=None)
@@ -110,8 +108,8 @@ def write(job: Job, run: Path, traced: Path, started: int, drew: list[Path], sec
     wrote = {Path(path) for path in events["write"]} | set(drew)
     read = {Path(path) for path in events["read"]} | {path.absolute() for path in job.inputs}
     inputs = sorted(path for path in read - wrote if not _passing(path, run) and not path.is_dir())
-    homes = (run, paths.figures_folder(run.name))
-    outputs = sorted(path for path in wrote if not _passing(path, run) and any(path.is_relative_to(home) for home in homes))
+    homes, asked = (run, paths.figures_folder(run.name)), run / "attempts"  # answers differ in order from run to run
+    outputs = sorted(path for path in wrote if any(map(path.is_relative_to, homes)) and not path.is_relative_to(asked) and not _passing(path, run))
     modules = sources.digests(events["import"])
     known = {
         "parameters": job.parameters,

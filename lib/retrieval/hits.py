@@ -15,7 +15,6 @@ import pyarrow as pa
 from lib import contracts
 from lib.retrieval import kernels
 
-ROUTES = ("dense", "bm25", "ngram")  # the folders of hits/, in the order of the fusion
 
 
 class Hits(NamedTuple):

@@ -1,7 +1,11 @@
-"""The parts that the retrieval stages go by: documents or queries."""
+"""The parts that the retrieval stages go by: documents or queries, and the lists of a part of queries."""
 
-from lib import corpus
+from pathlib import Path
+
+from lib import contracts, corpus
 from lib.corpus import Part
+from lib.retrieval import hits
+from lib.retrieval.hits import Hits
 
 
 def shards(table: str, config: dict) -> list[str]:
@@ -12,3 +16,13 @@ def shards(table: str, config: dict) -> list[str]:
 def part_of(table: str, config: dict, shard: str) -> Part:
     """Where a part stands among the rows of `documents` or `queries`."""
     return next(part for part in corpus.parts(config["run"], table) if part.shard == shard)
+
+
+def folders(routes) -> tuple[str, ...]:
+    """The folders of the named routes: what a stage that reads them names as its inputs."""
+    return tuple(f"hits/{name}" for name in routes)
+
+
+def lists(run: str | Path, shard: str, routes) -> dict[str, Hits]:
+    """The lists of the named routes for one part of queries."""
+    return {name: hits.from_table(contracts.read_part("hits", Path(run) / "hits" / name / f"{shard}.parquet")) for name in routes}

@@ -16,8 +16,8 @@ import pyarrow as pa
 from lib import contracts, corpus, text
 from lib.contracts import CUT
 from lib.engine import Stage
-from lib.retrieval import fusion, hits
-from lib.retrieval.parts import part_of, shards
+from lib.retrieval import fusion
+from lib.retrieval.parts import folders, lists, part_of, shards
 
 TOP = 5  # dense ranks 1-5 are not reranked
 BATCH = 512  # pairs whose texts are in memory at once
@@ -115,12 +115,8 @@ def _table(config: dict, shard: str, query: np.ndarray, doc: np.ndarray) -> pa.T
     return contracts.table("rerank", {"query": query + np.int32(first), "doc": doc, "score": scores, "model": [by.name] * len(query)})
 
 
-def _docs(config: dict, shard: str, route: str) -> np.ndarray:
-    return hits.from_table(contracts.read_part("hits", Path(config["run"]) / "hits" / route / f"{shard}.parquet")).doc
-
-
 def _pairs(shard: str, config: dict) -> dict:
-    dense = _docs(config, shard, "dense")
+    dense = lists(config["run"], shard, ["dense"])["dense"].doc
     short = corpus.all_documents(config["run"], ["n_tokens"])["n_tokens"].to_numpy() <= config["long_tokens"]
     query, place = short_pairs(dense, short)
     return contracts.write("rerank", _table(config, shard, query, dense[query, place]), Path(config["run"]) / "rerank" / f"{shard}.parquet")
@@ -131,7 +127,7 @@ def _pool(shard: str, config: dict) -> dict:
     probed = np.unique(contracts.read("intents", run / "intents/probe", ["query"])["query"].to_numpy())[: config["auc_queries"]]
     here = probed[(probed >= part.first) & (probed < part.first + part.rows)] - part.first
     source = corpus.queries(run, shard, ["source_doc"])["source_doc"].fill_null(-1).to_numpy()
-    query, doc = pool_pairs([_docs(config, shard, route) for route in hits.ROUTES], here, source)
+    query, doc = pool_pairs([route.doc for route in lists(run, shard, config["routes"]).values()], here, source)
     line = contracts.write("rerank", _table(config, shard, query, doc), run / "rerank_pool" / f"{shard}.parquet")
     return line | {"queries": len(here)}
 
@@ -143,6 +139,6 @@ pairs = Stage(
 )
 pool = Stage(
     "lib.retrieval.rerank:pool", "rerank", "rerank_pool",
-    ("documents", "queries", "intents/probe", *(f"hits/{name}" for name in hits.ROUTES)),
-    ("scorer", "long_tokens", "auc_queries"), _by_query, _pool,
+    lambda config: ("documents", "queries", "intents/probe", *folders(config["routes"])),
+    ("scorer", "long_tokens", "auc_queries", "routes"), _by_query, _pool,
 )

@@ -1,5 +1,7 @@
 """The stages of the routes: count, search and merge the lexical ones, search dense, fuse; and all of them in one call.
 
+The routes of a run are those that `weights` names; one that was imported (`lib.corpus import run`) is not searched.
+
 The lexical routes go by document part (count, then search with the counts of all parts) and are merged
 by query part; dense and fusion go by query part. No list depends on where the parts are cut. Queries
 that are not kept are not searched: their rows stay, with empty lists.
@@ -15,10 +17,10 @@ import pyarrow.parquet as pq
 
 from lib import contracts, corpus, engine, paths, trace
 from lib.contracts import CUT, DEPTH
+from lib.corpus import imported
 from lib.engine import Stage
 from lib.retrieval import bm25, dense as dense_search, fusion, hits, lsa, ngram
-from lib.retrieval.hits import ROUTES
-from lib.retrieval.parts import part_of, shards
+from lib.retrieval.parts import folders, lists, part_of, shards
 from lib.retrieval.postings import Statistics, statistics
 
 
@@ -108,7 +110,7 @@ def _dense(shard: str, config: dict) -> dict:
 
 def _fused(shard: str, config: dict) -> dict:
     run = Path(config["run"])
-    routes = {name: hits.from_table(contracts.read_part("hits", run / "hits" / name / f"{shard}.parquet")) for name in ROUTES}
+    routes = lists(run, shard, config["weights"])
     fused = fusion.weighted_rrf(routes, config["weights"], config["k"], CUT)
     columns = {
         "doc": fused.doc, "score": fused.score, "best_rank": fused.best_rank.astype(np.int16),
@@ -137,20 +139,28 @@ dense = Stage(
     "lib.retrieval.routes:dense", "hits", "hits/dense", ("documents", "queries", "vectors", "query_vectors"), (), _by_query, _dense,
 )
 fused = Stage(
-    "lib.retrieval.routes:fused", "fused", "fused", ("queries", *(f"hits/{name}" for name in ROUTES)), ("weights", "k"), _by_query, _fused,
+    "lib.retrieval.routes:fused", "fused", "fused", lambda config: ("queries", *folders(config["weights"])), ("weights", "k"), _by_query, _fused,
 )
-STAGES = (
-    lsa.document_vectors, lsa.query_vectors, dense,
-    bm25_count, bm25_search, bm25_merge,
-    ngram_count, ngram_search, ngram_merge,
-    fused,
-)
+SEARCHES = {
+    "dense": (lsa.document_vectors, lsa.query_vectors, dense),
+    "bm25": (bm25_count, bm25_search, bm25_merge),
+    "ngram": (ngram_count, ngram_search, ngram_merge),
+}
 
 
-def search(config: dict, workers: int | str = 1) -> None:
-    """Encode, search the three routes and fuse them: bring every stage of a run up to date.
+def search(config: dict, workers: int | str = 1) -> dict[str, int]:
+    """Encode, search the routes and fuse them: bring every stage of a run up to date.
 
-    Options: `dimensions` and `seed` of the encoder, `weights` and `k` of the fusion.
+    Options: `dimensions` and `seed` of the encoder, `weights` and `k` of the fusion. The dense route is
+    always among them, since routing goes by its ranks. Gives the repeated places of each route, as fusion counted them.
     """
-    for stage in STAGES:
-        engine.map(stage, config, workers)
+    if "dense" not in config["weights"]:
+        raise ValueError(f"the weights name {', '.join(config['weights']) or 'no route'}; dense must be one of them, its ranks decide who judges (weight 0 keeps it out of the fusion)")
+    for name in config["weights"]:
+        if not imported.is_route(config["run"], name):
+            if name not in SEARCHES:
+                raise ValueError(f"there is no route {name!r}: {', '.join(SEARCHES)} are searched, others come by python -m lib.corpus import run FILE --route {name}")
+            for stage in SEARCHES[name]:
+                engine.map(stage, config, workers)
+    counted = [line["repeats"] for line in engine.map(fused, config, workers)]
+    return {name: sum(line[name] for line in counted) for name in config["weights"]}

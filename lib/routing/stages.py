@@ -1,24 +1,21 @@
 """The routing stages, one part of queries at a time."""
 
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from lib import contracts, corpus
 from lib.engine import Stage, part
-from lib.retrieval.hits import ROUTES
+from lib.retrieval.parts import folders, lists, part_of, shards
 from lib.routing.coverage import check_coverage
 from lib.routing.probe import probe_queries, route_probe
 from lib.routing.v1 import route_source_pages, route_v1
 
 
-def _shards(config: dict) -> list[str]:
-    return [found.shard for found in corpus.parts(config["run"], "queries")]
-
-
 def _queries(config: dict, shard: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Row numbers, source pages (-1 for none) and the keep mask of one part."""
-    found = next(found for found in corpus.parts(config["run"], "queries") if found.shard == shard)
+    found = part_of("queries", config, shard)
     table = corpus.queries(config["run"], shard, ["source_doc", "keep"])
     rows = np.arange(found.first, found.first + found.rows, dtype=np.int32)
     return rows, table["source_doc"].fill_null(-1).to_numpy(), table["keep"].to_numpy()
@@ -27,11 +24,6 @@ def _queries(config: dict, shard: str) -> tuple[np.ndarray, np.ndarray, np.ndarr
 def _long(config: dict) -> np.ndarray:
     """bool[documents]: more tokens than the threshold."""
     return corpus.all_documents(config["run"], ["n_tokens"])["n_tokens"].to_numpy() > config["long_tokens"]
-
-
-def _docs(config: dict, shard: str, route: str) -> np.ndarray:
-    path = Path(config["run"]) / "hits" / route / f"{shard}.parquet"
-    return contracts.places(contracts.read_part("hits", path, ["doc"])["doc"])
 
 
 def _source_pages(shard: str, config: dict) -> dict:
@@ -43,7 +35,7 @@ def _probe(shard: str, config: dict) -> dict:
     rows, source, _ = _queries(config, shard)
     keep = corpus.all_queries(config["run"], ["keep"])["keep"].to_numpy()
     here = np.isin(rows, probe_queries(keep, config["probe_queries"], config["seed"]))
-    routes = {route: _docs(config, shard, route)[here] for route in ROUTES}
+    routes = {name: found.doc[here] for name, found in lists(config["run"], shard, config["routes"]).items()}
     routed = route_probe(rows[here], routes, _long(config), source[here], short_chars=config["short_chars"], long_chars=config["long_chars"])
     return contracts.write("intents", routed, part(config, probe, shard)) | {"queries": int(here.sum())}
 
@@ -64,7 +56,7 @@ def _rerank_scores(config: dict, shard: str, query: np.ndarray, dense: np.ndarra
 
 def _v1(shard: str, config: dict) -> dict:
     rows, source, keep = _queries(config, shard)
-    dense = np.where(keep[:, None], _docs(config, shard, "dense")[:, : contracts.CUT], -1)
+    dense = np.where(keep[:, None], lists(config["run"], shard, ["dense"])["dense"].doc[:, : contracts.CUT], -1)
     long = _long(config)[np.maximum(dense, 0)]
     routed = route_v1(
         rows, dense, long, _rerank_scores(config, shard, rows, dense), source,
@@ -74,12 +66,13 @@ def _v1(shard: str, config: dict) -> dict:
     return contracts.write("intents", routed, part(config, v1, shard))
 
 
-source_pages = Stage("lib.routing.stages:source_pages", "intents", "intents/source_page", ("queries",), ("short_chars",), _shards, _source_pages)
+_by_query = partial(shards, "queries")
+source_pages = Stage("lib.routing.stages:source_pages", "intents", "intents/source_page", ("queries",), ("short_chars",), _by_query, _source_pages)
 probe = Stage(
-    "lib.routing.stages:probe", "intents", "intents/probe", ("documents", "queries", *(f"hits/{route}" for route in ROUTES)),
-    ("probe_queries", "long_tokens", "short_chars", "long_chars", "seed"), _shards, _probe,
+    "lib.routing.stages:probe", "intents", "intents/probe", lambda config: ("documents", "queries", *folders(config["routes"])),
+    ("routes", "probe_queries", "long_tokens", "short_chars", "long_chars", "seed"), _by_query, _probe,
 )
 v1 = Stage(
     "lib.routing.stages:v1", "intents", "intents/v1", ("documents", "queries", "hits/dense", "rerank"),
-    ("long_tokens", "picks", "pick_rounds", "student_on_long", "short_chars", "long_chars", "seed"), _shards, _v1,
+    ("long_tokens", "picks", "pick_rounds", "student_on_long", "short_chars", "long_chars", "seed"), _by_query, _v1,
 )

@@ -24,10 +24,13 @@ def routed_by_rank(run: str | Path, intents: str = "v1") -> dict[str, np.ndarray
     names = {"dense_1_5": "LLM, rank 1-5", "pick": "LLM, pick", "long": "LLM, long", "short": "student"}
     found = {name: np.zeros(contracts.CUT, dtype=np.int64) for name in (*names.values(), "source page")}
     for line in contracts.parts(Path(run) / "intents" / intents):
-        part = contracts.read_part("intents", Path(run) / "intents" / intents / line["part"]).to_pandas()
+        columns = ["query", "doc", "stage", "withdrawn", "rank"]
+        part = contracts.read_part("intents", Path(run) / "intents" / intents / line["part"], columns).to_pandas()
         # the llm row of a pair stands before the student's: a pick counts as a pick, a withdrawn pair as the source page
-        for stage, withdrawn, rank in part.drop_duplicates(["query", "doc"])[["stage", "withdrawn", "rank"]].itertuples(index=False):
-            found["source page" if withdrawn else names[stage]][rank - 1] += 1
+        part = part.drop_duplicates(["query", "doc"])
+        decided = part["stage"].map(names).where(~part["withdrawn"], "source page")
+        for name, count in found.items():
+            count += np.bincount(part["rank"][decided == name] - 1, minlength=contracts.CUT)
     return found
 
 

@@ -1,35 +1,31 @@
 """What the routes list: how many hits, how early the source page, how much they share."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from lib import contracts, corpus
-from lib.retrieval.hits import ROUTES
-
-LISTS = (*ROUTES, "fused")
+from lib.retrieval import parts
 
 
-def _lists(run: Path) -> Iterator[tuple[np.ndarray, dict[str, np.ndarray]]]:
+def _lists(run: Path, routes: Sequence[str]) -> Iterator[tuple[np.ndarray, dict[str, np.ndarray]]]:
     """For each part of queries: the source pages (-1 for none) and the lists (doc int32) of the kept queries."""
     for part in corpus.parts(run, "queries"):
         table = corpus.queries(run, part.shard, ["source_doc", "keep"])
         keep = table["keep"].to_numpy()
-        docs = {}
-        for name in LISTS:
-            kind, folder = ("fused", run / "fused") if name == "fused" else ("hits", run / "hits" / name)
-            docs[name] = contracts.places(contracts.read_part(kind, folder / f"{part.shard}.parquet", ["doc"])["doc"])[keep]
+        docs = {name: found.doc[keep] for name, found in parts.lists(run, part.shard, routes).items()}
+        docs["fused"] = contracts.places(contracts.read_part("fused", run / "fused" / f"{part.shard}.parquet", ["doc"])["doc"])[keep]
         yield table["source_doc"].fill_null(-1).to_numpy()[keep], docs
 
 
-def describe(run: str | Path) -> pd.DataFrame:
+def describe(run: str | Path, routes: Sequence[str]) -> pd.DataFrame:
     """One row a list: kept queries, those with a hit, hits a query, source pages at rank 1 and within 20
     (of the queries that have one), and the share of the top 20 that stands in the dense top 100."""
-    sums = {name: np.zeros(6, dtype=np.int64) for name in LISTS}
+    sums = {name: np.zeros(6, dtype=np.int64) for name in (*routes, "fused")}
     queries = with_source = 0
-    for source, docs in _lists(Path(run)):
+    for source, docs in _lists(Path(run), routes):
         queries, with_source = queries + len(source), with_source + int((source >= 0).sum())
         for name, doc in docs.items():
             own, top = (doc == source[:, None]) & (doc >= 0), doc[:, :20]
@@ -47,11 +43,11 @@ def _share(part: int, whole: int) -> float | None:
     return float(part / whole) if whole else None
 
 
-def source_page_ranks(run: str | Path) -> dict[str, np.ndarray]:
+def source_page_ranks(run: str | Path, routes: Sequence[str]) -> dict[str, np.ndarray]:
     """name -> float[100]: the share of source pages that the route lists at rank 1, 2, ... 100 or better."""
-    found, total = {name: np.zeros(contracts.DEPTH) for name in ROUTES}, 0
-    for source, docs in _lists(Path(run)):
+    found, total = {name: np.zeros(contracts.DEPTH) for name in routes}, 0
+    for source, docs in _lists(Path(run), routes):
         total += int((source >= 0).sum())
-        for name in ROUTES:
+        for name in routes:
             found[name] += ((docs[name] == source[:, None]) & (docs[name] >= 0)).sum(axis=0)
     return {name: np.cumsum(count) / max(total, 1) for name, count in found.items()}

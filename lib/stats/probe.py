@@ -1,6 +1,6 @@
 """The probe's pool: queries whose three-route union went to the LLM judge whole. Source: spec, "Probe"."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -8,11 +8,11 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from lib import contracts, corpus
+from lib import corpus
 from lib.judge import answers, pairs
 from lib.judge.prompt import Judge
-from lib.retrieval import fusion, hits
-from lib.retrieval.hits import ROUTES, Hits
+from lib.retrieval import fusion, parts
+from lib.retrieval.hits import Hits
 from lib.stats.auc import auc, auc_by_query
 from lib.stats.bootstrap import mean_interval
 from lib.stats.orders import compare
@@ -37,21 +37,20 @@ class Pool(NamedTuple):
         return np.sort(pair_keys(rows["query"].to_numpy(), rows["doc"].to_numpy()))
 
 
-def load(run: str | Path, by: Judge) -> Pool:
-    """Read the probe of a run as that judge answered it."""
+def load(run: str | Path, by: Judge, routes: Sequence[str]) -> Pool:
+    """Read the probe of a run, the union of those routes, as that judge answered it."""
     run, render = Path(run), pairs.Pairs(run, by)
-    query, source, judged, docs = [], [], [], {route: [] for route in ROUTES}
+    query, source, judged, docs = [], [], [], {name: [] for name in routes}
     for part in corpus.parts(run, "queries"):
-        found = answers.answers(run, "probe", part.shard, render).select(["query", "doc", "answer", "score"])
-        rows = np.unique(found["query"].to_numpy())
+        told = answers.answers(run, "probe", part.shard, render).select(["query", "doc", "answer", "score"])
+        rows = np.unique(told["query"].to_numpy())
         query.append(rows)
-        judged.append(found)
+        judged.append(told)
         source.append(corpus.queries(run, part.shard, ["source_doc"])["source_doc"].fill_null(-1).to_numpy()[rows - part.first])
-        for route in ROUTES:
-            lists = hits.from_table(contracts.read_part("hits", run / "hits" / route / f"{part.shard}.parquet"))
-            docs[route].append(Hits(lists.doc[rows - part.first], lists.score[rows - part.first]))
-    routes = {route: Hits(*(np.concatenate(both) for both in zip(*lists, strict=True))) for route, lists in docs.items()}
-    return Pool(np.concatenate(query), np.concatenate(source), routes, pa.concat_tables(judged).to_pandas())
+        for name, found in parts.lists(run, part.shard, routes).items():
+            docs[name].append(Hits(found.doc[rows - part.first], found.score[rows - part.first]))
+    lists = {name: Hits(*map(np.concatenate, zip(*found, strict=True))) for name, found in docs.items()}
+    return Pool(np.concatenate(query), np.concatenate(source), lists, pa.concat_tables(judged).to_pandas())
 
 
 def orders(pool: Pool, weights: Mapping[str, int], k: int) -> dict[str, np.ndarray]:
