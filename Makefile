@@ -2,7 +2,7 @@ PYTHON ?= $(or $(shell command -v python3.11 2>/dev/null),python3)
 BIN := .venv/bin
 STAMP := .venv/stamp-$(shell cat pyproject.toml requirements.lock | sha256sum | cut -c1-16)
 
-CLUSTER := .venv/cluster-$(shell sha256sum < requirements-cluster.lock | cut -c1-16)
+CLUSTER := .venv/cluster-$(shell cat requirements-cluster.lock 2>/dev/null | sha256sum | cut -c1-16)
 
 .PHONY: run test test-all lab lock clean
 

@@ -5,6 +5,7 @@ A table is a folder: `part-00000.parquet`, `part-00001.parquet`, ... with a line
 parts and is written last. A folder without it is not finished, and is not read.
 """
 
+import functools
 import json
 from pathlib import Path
 
@@ -59,9 +60,9 @@ TABLES: dict[str, pa.Schema] = {
         ("reason", _text), ("max_chars", _i32), ("rank", _i16), ("withdrawn", _bool),
         null="max_chars",
     ),
-    # one row a call, good or bad
+    # one row a call, good or bad; query and doc are the rows at the time of the call, task_id names the pair for good
     "attempts": _schema(
-        ("key", _text), ("query", _i32), ("doc", _i32), ("version", _text), ("stage", _text), ("round", _i16),
+        ("key", _text), ("task_id", _text), ("query", _i32), ("doc", _i32), ("version", _text), ("stage", _text), ("round", _i16),
         ("pass", _i16), ("attempt", _i16), ("status", _text), ("score", pa.int8()), ("query_evaluable", _bool),
         ("answer_validity", _text), ("reason_codes", pa.list_(_text)), ("confidence", _f64), ("rationale", _text),
         ("input_tokens", pa.int64()), ("output_tokens", pa.int64()), ("cost", _f64), ("latency", _f64),
@@ -136,7 +137,10 @@ def read_part(name: str, path: str | Path, columns: list[str] | None = None) -> 
         check(name, found.empty_table())
     except ContractError as error:
         raise ContractError(f"{paths.shown(path)}: {error}") from error
-    return pq.ParquetFile(path, memory_map=True).read(columns=columns, use_threads=False)
+    try:
+        return pq.ParquetFile(path, memory_map=True).read(columns=columns, use_threads=False)
+    except (OSError, pa.ArrowInvalid) as error:
+        raise ContractError(f"{paths.shown(path)} is damaged ({error}); remove it and run again") from error
 
 
 def finish(folder: str | Path, lines: list[dict]) -> None:
@@ -150,7 +154,19 @@ def parts(folder: str | Path) -> list[dict]:
     if not manifest.exists():
         raise ContractError(f"{paths.shown(folder)} is not finished (it has no manifest.json); run the notebook that writes it")
     trace.record("read", manifest)
-    return json.loads(manifest.read_text())["parts"]
+    return _manifest(manifest, manifest.stat().st_mtime_ns)
+
+
+@functools.lru_cache(maxsize=64)
+def _manifest(path: Path, changed: int) -> list[dict]:
+    """The lines of a manifest; read once while the file is unchanged, since every part read looks there."""
+    try:
+        lines = json.loads(path.read_text())["parts"]
+        if all({"part", "rows", "sha256"} <= set(line) for line in lines):
+            return lines
+    except (ValueError, KeyError, TypeError):
+        pass
+    raise ContractError(f"{paths.shown(path)} is no list of parts; remove it and run the notebook that writes the folder")
 
 
 def read(name: str, folder: str | Path, columns: list[str] | None = None) -> pa.Table:

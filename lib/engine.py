@@ -58,7 +58,7 @@ def part(config: dict, stage: Stage, shard: str) -> Path:
 
 def key(stage: Stage, config: dict) -> str:
     """The hash that a finished shard must carry: options, input manifests, source of the stage's modules."""
-    missing = [name for name in stage.options if name not in config]
+    missing = [name for name in ("run", *stage.options) if name not in config]
     if missing:
         raise ValueError(f"{stage.name} needs {', '.join(missing)} in its configuration")
     run = Path(config["run"])
@@ -88,6 +88,7 @@ def run_shard(name: str, shard: str, config: dict, wanted: str) -> dict:
     path = part(config, stage, shard)
     line = done(path, wanted)
     if line is None:
+        (path.parent / "manifest.json").unlink(missing_ok=True)  # the folder is unfinished from here on
         path.with_suffix(".json").unlink(missing_ok=True)
         started = time.perf_counter()
         line = stage.run(shard, config) | {"key": wanted, "seconds": round(time.perf_counter() - started, 3)}
@@ -109,7 +110,6 @@ def map(stage: Stage, config: dict, workers: int | str = 1) -> list[dict]:
         lines = {shard: done(folder / f"{shard}.parquet", wanted) for shard in shards}
         left = [shard for shard in shards if lines[shard] is None]
         if left:
-            (folder / "manifest.json").unlink(missing_ok=True)
             lines.update(zip(left, _each(stage.name, left, config, wanted, workers), strict=True))
         for old in folder.glob("part-*"):
             if old.stem not in lines:
@@ -138,6 +138,16 @@ def _each(name: str, shards: list[str], config: dict, wanted: str, workers: int 
         raise RuntimeError(f"a worker of {name} was killed (was memory short?); run again, finished shards are kept") from error
 
 
+def _configuration(path: Path) -> dict:
+    try:
+        config = json.loads(path.read_text())
+    except ValueError as error:
+        raise ValueError(f"{path} is no JSON ({error}); it holds the stage's options and `run`, the run folder") from error
+    if not isinstance(config, dict):
+        raise ValueError(f"{path} is no JSON object; it holds the stage's options and `run`, the run folder")
+    return config
+
+
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser("python -m lib.engine", description="Run the shards of a stage that are not done.")
     parser.add_argument("stage", help="module:attribute, such as lib.retrieval.routes:dense")
@@ -151,10 +161,12 @@ def main(arguments: list[str] | None = None) -> None:
     except ValueError:
         sys.exit(f"--shard {given.shard} is no element of a job array; write i/n with 0 <= i < n")
     try:
-        stage, config = find(given.stage), json.loads(given.config.read_text())
-        wanted = key(stage, config)
-        for shard in stage.shards(config)[i::n]:
-            with processes.lock(part(config, stage, shard)):
+        stage, config = find(given.stage), _configuration(given.config)
+        wanted, shards = key(stage, config), stage.shards(config)
+        if not shards[i::n]:
+            print(f"element {given.shard} has nothing to do: {given.stage} has {len(shards)} shards")
+        for shard in shards[i::n]:
+            with processes.lock(Path(config["run"]), shared=True), processes.lock(part(config, stage, shard)):
                 line = run_shard(given.stage, shard, config, wanted)
             print(f"{paths.shown(part(config, stage, shard))}: {line['rows']:,} rows in {line['seconds']} s")
     except (ValueError, OSError, ImportError, processes.Locked) as error:

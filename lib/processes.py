@@ -22,11 +22,12 @@ class Locked(RuntimeError):
 
 
 @contextmanager
-def lock(path: Path) -> Iterator[None]:
+def lock(path: Path, shared: bool = False) -> Iterator[None]:
     """Hold a run folder, or the lock file of one part, for this process and the children it starts meanwhile.
 
     The kernel drops the lock when the process dies, however it dies. A second process is
     refused with the holder's pid. Inside a process whose parent holds it, nothing is done.
+    Elements of a job array hold the run folder `shared`: beside each other, but not beside a run of notebooks.
     """
     path = Path(path).resolve()
     held = os.environ.get(_HELD)
@@ -37,7 +38,7 @@ def lock(path: Path) -> Iterator[None]:
     target.parent.mkdir(parents=True, exist_ok=True)
     with open(target, "a+") as handle:
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(handle, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
         except BlockingIOError:
             handle.seek(0)
             holder = handle.read().strip() or "unknown"
@@ -45,6 +46,9 @@ def lock(path: Path) -> Iterator[None]:
         handle.truncate(0)
         handle.write(str(os.getpid()))
         handle.flush()
+        if shared:  # what lies inside is still locked part by part
+            yield
+            return
         os.environ[_HELD] = str(path)
         try:
             yield

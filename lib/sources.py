@@ -7,7 +7,8 @@ from pathlib import Path
 from lib import files, paths
 
 
-def _file(module: str) -> Path | None:
+def file(module: str) -> Path | None:
+    """The source of a module of `lib`, None where there is none."""
     base = paths.ROOT / Path(*module.split("."))
     return next((path for path in (base.with_suffix(".py"), base / "__init__.py") if path.exists()), None)
 
@@ -33,7 +34,7 @@ def closure(module: str) -> list[str]:
     found, todo = set(), [module]
     while todo:
         name = todo.pop()
-        path = _file(name)
+        path = file(name)
         if path is None or name in found:
             continue
         found.add(name)
@@ -50,4 +51,4 @@ def hashes(module: str) -> dict[str, str]:
 
 def digests(modules: list[str]) -> dict[str, str]:
     """The sha256 of each named module's source; a module that is gone has the hash ''."""
-    return {name: files.sha256(path) if (path := _file(name)) else "" for name in modules}
+    return {name: files.sha256(path) if (path := file(name)) else "" for name in modules}

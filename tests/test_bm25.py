@@ -13,7 +13,7 @@ from rank_bm25 import BM25Okapi
 
 from lib.retrieval import bm25
 from lib.text import tokens
-from tests.route_lists import listed
+from route_lists import listed
 
 CASE = json.loads((Path(__file__).parent / "cases/02-bm25-common-words-and-empties.json").read_text())
 

@@ -65,6 +65,24 @@ def test_a_folder_without_a_manifest_is_not_read(tmp_path):
         contracts.read("rerank", tmp_path)
 
 
+@pytest.mark.parametrize("text", ["", "{}", "[]", "null", '{"parts": [{"part": "part-00000.parquet"}]}'])
+def test_a_torn_or_foreign_manifest_is_refused_by_name(tmp_path, text):
+    (tmp_path / "manifest.json").write_text(text)
+    with pytest.raises(ContractError, match="manifest.json is no list of parts; remove it"):
+        contracts.parts(tmp_path)
+
+
+def test_damage_inside_a_part_is_told_with_its_name(tmp_path):
+    table = contracts.table("rerank", [{"query": 1, "doc": 2, "score": 0.5, "model": "m" * 4000}])
+    path = tmp_path / "part-00000.parquet"
+    contracts.write("rerank", table, path)
+    data = bytearray(path.read_bytes())
+    data[4:40] = b"\xff" * 36  # the first page's header
+    path.write_bytes(data)
+    with pytest.raises(ContractError, match="part-00000.parquet is damaged"):
+        contracts.read_part("rerank", path)
+
+
 def test_only_the_parts_of_the_manifest_are_read_in_its_order(tmp_path):
     lines = [contracts.write("rerank", contracts.table("rerank", [{"query": n, "doc": n, "score": 0.5, "model": "m"}]), tmp_path / f"part-{n:05d}.parquet") for n in range(4)]
     contracts.finish(tmp_path, [lines[2], lines[0]])

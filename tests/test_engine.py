@@ -256,10 +256,8 @@ def test_a_job_that_cannot_run_is_one_sentence(config, tmp_path):
 
 
 def test_a_part_that_another_job_holds_is_refused_in_one_sentence(config, tmp_path):
-    parent = mapper(config | {"wait_at": 0}, 1)
-    waiting(config)
+    (tmp_path / "config.json").write_text(json.dumps(config | {"wait_at": 0}))
     try:
-        (tmp_path / "config.json").write_text(json.dumps(config | {"wait_at": 0}))
         holder = python(
             f"import sys\nsys.path.insert(0, {os.path.dirname(__file__)!r})\nfrom lib import engine\nengine.main(sys.argv[1:])",
             tmp_path, "toy_stage:toy", str(tmp_path / "config.json"),
@@ -268,9 +266,35 @@ def test_a_part_that_another_job_holds_is_refused_in_one_sentence(config, tmp_pa
         with pytest.raises(SystemExit, match=f"part-00000.parquet is in use by process {holder.pid}"):
             engine.main(["toy_stage:toy", str(tmp_path / "config.json")])
     finally:
-        for child in (holder, parent):
-            child.kill()
-            child.communicate()
+        holder.kill()
+        holder.communicate()
+
+
+def test_a_job_array_does_not_work_beside_a_run_that_holds_the_folder(config, tmp_path):
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    parent = mapper(config | {"wait_at": 0}, 1)
+    waiting(config)
+    try:
+        with pytest.raises(SystemExit, match=f"is in use by process {parent.pid}"):
+            engine.main(["toy_stage:toy", str(tmp_path / "config.json")])
+    finally:
+        parent.kill()
+        parent.communicate()
+
+
+def test_a_shard_made_by_a_job_array_unfinishes_the_folder_until_the_next_map(config, tmp_path):
+    engine.map(toy, config)
+    (tmp_path / "config.json").write_text(json.dumps(config | {"scale": 7.0}))
+    engine.main(["toy_stage:toy", str(tmp_path / "config.json"), "--shard", "0/2"])
+    with pytest.raises(contracts.ContractError, match="is not finished"):
+        contracts.read("rerank", folder(config))
+
+
+@pytest.mark.parametrize(("text", "said"), [("{}", "needs run"), ("[]", "is no JSON object"), ("{bad", "config.json is no JSON")])
+def test_a_configuration_that_is_none_is_refused_in_one_sentence(tmp_path, text, said):
+    (tmp_path / "config.json").write_text(text)
+    with pytest.raises(SystemExit, match=said):
+        engine.main(["toy_stage:toy", str(tmp_path / "config.json")])
 
 
 def test_the_shards_of_a_stage_are_traced_also_when_nothing_is_left_to_do(config, monkeypatch, tmp_path):

@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from lib.retrieval import fusion
-from lib.retrieval.hits import Hits
+from lib.retrieval.hits import Hits, first_places
 
 CASES = Path(__file__).parent / "cases"
 WEIGHTS = {"dense": 2, "bm25": 1, "gram": 1}
@@ -208,3 +208,8 @@ def test_routes_of_different_queries_are_refused():
         fusion.best_rank({"dense": hits([1]), "bm25": hits([2], [3])})
     with pytest.raises(ValueError, match="no route to fuse"):
         fusion.best_rank({})
+
+
+def test_a_repeated_document_keeps_its_first_place_only_and_later_places_keep_theirs():
+    found = first_places(Hits(np.array([[7, 9, 7, 5, 9, -1, -1]], np.int32), np.array([[7, 6, 5, 4, 3, 0, 0]], np.float32)))
+    assert found.doc.tolist() == [[7, 9, -1, 5, -1, -1, -1]] and found.score.tolist() == [[7, 6, 0, 4, 0, 0, 0]]

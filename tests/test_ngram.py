@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from lib.retrieval import ngram, postings
 from lib.retrieval.hits import Hits
 from lib.text import grams, tokens
-from tests.route_lists import listed
+from route_lists import listed
 
 CASE = json.loads((Path(__file__).parent / "cases/05-word-five-grams-not-character.json").read_text())
 
@@ -100,3 +100,10 @@ def test_threads_change_nothing():
 def test_an_ngram_of_no_words_is_refused():
     with pytest.raises(ValueError, match="n is 0; an n-gram has at least 1 word"):
         ngram.top(["a"], ["a"], n=0)
+
+
+def test_an_idf_is_rounded_not_floored():
+    texts, text = 1003, "let f be a function"
+    idf = math.log(1 + 0.5 / (texts + 0.5)) * 2**32  # every text holds the gram: a small idf, where float32 shows a unit of 2^-32
+    assert round(idf) != math.floor(idf)
+    assert ngram.top([text] * texts, [text], k=1).score[0, 0] == np.float32(round(idf) / 2**32) != np.float32(math.floor(idf) / 2**32)

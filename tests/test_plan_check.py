@@ -84,6 +84,17 @@ def test_a_common_parameter_that_no_notebook_takes_or_of_another_type_is_refused
     assert refused(checkout, "everywhere: {queries: x}\n01-corpus: {}").startswith("notebooks/01-corpus.ipynb: queries = 'x' is str")
 
 
+def test_a_value_that_the_comment_does_not_name_is_refused(checkout):
+    checkout.notebook("02-more", 'kind: str = "a"  # one of a, b: what it is', "1 / 0")
+    assert refused(checkout, "01-corpus: {}\n02-more: {kind: c}") == "notebooks/02-more.ipynb: kind = 'c' is none of a, b"
+    assert checkout.run(str(checkout.plan("02-more: {kind: b}")), "--check").returncode == 0
+
+
+def test_a_judge_from_the_environment_needs_its_url(checkout):
+    checkout.notebook("02-more", 'judge: str = "sample"  # who', "1 / 0")
+    assert "QRELBOOK_JUDGE_URL is not set" in refused(checkout, "01-corpus: {}\n02-more: {judge: env}")
+
+
 def test_a_missing_input_file_is_refused(checkout):
     said = refused(checkout, "01-corpus: {texts_file: data/none.jsonl}")
     assert said.startswith("notebooks/01-corpus.ipynb: texts_file = 'data/none.jsonl' is no file")
@@ -113,7 +124,7 @@ def test_check_stops_before_the_first_notebook(checkout):
 
 def test_a_value_set_on_the_command_line_is_checked_too(checkout):
     assert "'querys'" in refused(checkout, "01-corpus:", "--set", "01-corpus.querys=4")
-    assert refused(checkout, "01-corpus:", "--set", "01-corpus.queries=x").endswith("1.0e-3")
+    assert refused(checkout, "01-corpus:", "--set", "01-corpus.queries=x").endswith("is str, it takes int")
     assert refused(checkout, "01-corpus:", "--set", "02.queries=4") == "--set 02.queries=4: the plan has no notebook '02'; it has 01-corpus"
     assert "is not NOTEBOOK.PARAMETER=VALUE" in refused(checkout, "01-corpus:", "--set", "queries=4")
     assert "run is set to the plan's name" in refused(checkout, "01-corpus:", "--set", "01-corpus.run=other")

@@ -277,7 +277,7 @@ def test_the_status_counts_shards_gaps_and_money(checkout):
             (run / "hits" / "bm25" / f"{shard}.{end}").write_text("")
     (run / "queries").mkdir()
     (run / "queries" / "part-00000.parquet").write_text("")
-    (run / "queries" / "manifest.json").write_text('{"parts": [{"part": "part-00000.parquet", "rows": 0}]}')
+    (run / "queries" / "manifest.json").write_text('{"parts": [{"part": "part-00000.parquet", "rows": 0, "sha256": ""}]}')
     (run / "tables").mkdir()
     (run / "tables" / "ledger.csv").write_text("stage,sent,gaps,refusal,timeout\npick,2,1,1,0\n")
     calls = [  # pair 1 is answered at its second call, pair 2 never

@@ -22,6 +22,17 @@ def test_a_text_cell_cannot_be_a_formula_and_an_id_stays_as_it_is():
     assert tables.to_csv(FRAME, ids=("stage",)).splitlines()[2].startswith("=1+1|x,")
 
 
+@pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t", "\n"])
+def test_each_start_of_a_formula_is_guarded_and_numbers_are_not(start):
+    written = tables.to_csv(pd.DataFrame({"a": [start + "cmd\r"], "b": [-1.5]}))
+    assert list(csv.reader(io.StringIO(written, newline="")))[1] == ["'" + start + "cmd ", "-1.5"]
+
+
+def test_markdown_opens_no_html_no_code_and_no_formula():
+    shown = tables.to_markdown(tables.rounded(pd.DataFrame({"a": ["<b>`x`$y$|z"]})))
+    assert "&lt;b>&#96;x&#96;&#36;y&#36;\\|z" in shown
+
+
 def test_markdown_and_latex_keep_a_cell_in_its_cell(tmp_path):
     tables.write(FRAME, tmp_path, "t", caption="a & b < c", percent=("share",))
     markdown, latex = (tmp_path / "t.md").read_text(), (tmp_path / "t.tex").read_text()

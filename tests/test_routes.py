@@ -123,6 +123,18 @@ def test_an_imported_run_is_a_route_in_the_fusion_and_an_imported_dense_route_is
     assert not (run / "vectors").exists() and not (run / "hits" / "bm25").exists()
 
 
+def test_a_route_imported_for_former_documents_is_refused_until_it_is_imported_again(tmp_path):
+    config = corpus_in(tmp_path / "run", 1000, 1000) | {"weights": {"dense": 1}}
+    (tmp_path / "dense").write_text("q0 Q0 d1 1 1 x\n")
+    imported.write_route(tmp_path / "run", trec.run(tmp_path / "dense"), "dense")
+    corpus.write(tmp_path / "run", [{"docid": "d1", "text": "other"}], [{"qid": "q0", "text": "x"}], tmp_path / "run/tokenizer.json")
+    with pytest.raises(ValueError, match="import the run again, or remove the folder"):
+        routes.search(config)
+    imported.write_route(tmp_path / "run", trec.run(tmp_path / "dense"), "dense")
+    routes.search(config)
+    assert contracts.places(contracts.read("fused", tmp_path / "run/fused")["doc"])[0][0] == 0
+
+
 @pytest.mark.parametrize(("weights", "said"), [({"bm25": 1}, "dense must be one of them"), ({"dense": 1, "splade": 1}, "there is no route 'splade'")])
 def test_a_route_that_nobody_searches_or_a_fusion_without_dense_is_refused(tmp_path, weights, said):
     with pytest.raises(ValueError, match=said):

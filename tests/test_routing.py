@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lib.routing import RoutingError, check_coverage, route_probe, route_source_pages, route_v1
-from lib.routing.intents import unit_hash
+from lib.draw import unit_hash
 from lib.routing.probe import probe_queries
 
 
@@ -113,6 +113,24 @@ def test_the_probe_sends_the_union_once_with_the_cut_of_its_length():
     rows = route_probe(np.array([4], np.int32), routes, long, np.array([3], np.int32)).to_pylist()
     assert [(r["query"], r["doc"], r["max_chars"], r["rank"], r["withdrawn"]) for r in rows] == [
         (4, 1, 30_000, 2, False), (4, 3, 30_000, 1, True), (4, 7, 100_000, 0, False)]
+
+
+def test_a_document_that_dense_repeats_has_its_best_rank_in_the_probe():
+    routes = {"dense": np.array([[5, 6, 5]])}
+    rows = route_probe(np.array([0], np.int32), routes, np.zeros(9, bool), np.array([-1], np.int32)).to_pylist()
+    assert [(r["doc"], r["rank"]) for r in rows] == [(5, 1), (6, 2)]
+
+
+@pytest.mark.parametrize(("option", "value"), [("picks", -1), ("picks", 21), ("pick_rounds", 0), ("pick_rounds", 70_000), ("student_on_long", 7), ("student_on_long", -0.1)])
+def test_an_option_outside_its_range_is_refused_with_the_range(option, value):
+    with pytest.raises(RoutingError, match=f"{option} is {value}; it lies in"):
+        route(lists(range(20)), **{option: value})
+
+
+@pytest.mark.parametrize("n", [0, -5])
+def test_a_probe_of_less_than_one_query_is_refused(n):
+    with pytest.raises(RoutingError, match="a probe judges at least 1 query"):
+        probe_queries(np.ones(9, bool), n, 0)
 
 
 def test_a_probe_of_no_queries_is_an_empty_table():

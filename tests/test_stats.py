@@ -8,6 +8,7 @@ from sklearn.metrics import roc_auc_score
 
 from lib.stats.auc import auc, auc_by_query
 from lib.stats.bootstrap import mean_interval
+from lib.stats.collection import histogram
 from lib.stats.positives import members, pair_keys, positives_at, share_inside
 
 
@@ -27,6 +28,32 @@ def test_members_finds_pairs_of_the_own_query_only():
     docs = np.array([[7, 3, -1], [7, 3, -1]], np.int32)
     assert members(docs, np.array([0, 1], np.int32), keys).tolist() == [[True, False, False], [False, True, False]]
     assert not members(docs, np.array([0, 1], np.int32), np.zeros(0, np.int64)).any()
+
+
+def test_an_empty_place_is_no_member_though_document_0_is_one():
+    docs = np.array([[-1, 0]], np.int32)
+    assert members(docs, np.array([0], np.int32), pair_keys(np.array([0]), np.array([0]))).tolist() == [[False, True]]
+
+
+@given(st.lists(st.floats(0, 100), max_size=30))
+@example([0, 9, 9.5, 10, 19.999, 20, 99.99, 100])
+def test_a_histogram_has_half_open_buckets_a_closed_last_one_and_counts_every_value(values):
+    edges = np.array([0.0, 10, 20, 100])
+    plain = [sum(low <= v < high or v == high == 100 for v in values) for low, high in zip(edges, edges[1:])]
+    assert histogram(np.array(values), edges).tolist() == plain and sum(plain) == len(values)
+
+
+def test_a_histogram_refuses_what_it_cannot_count():
+    with pytest.raises(ValueError, match="1 of 2 values lie outside 0 to 100; widen the edges"):
+        histogram(np.array([1, 100.5]), np.array([0.0, 100]))
+    with pytest.raises(ValueError, match="1 of 2 values are not finite"):
+        histogram(np.array([1, np.nan]), np.array([0.0, 100]))
+
+
+def test_the_interval_does_not_depend_on_the_size_of_the_blocks(monkeypatch):
+    values = np.random.default_rng(0).normal(0, 1, 50)
+    whole = np.random.default_rng(0).integers(0, 50, (2000, 50))
+    assert mean_interval(values)[1:3] == pytest.approx(np.quantile(values[whole].mean(axis=1), [0.025, 0.975]))
 
 
 def test_share_inside_counts_documents_that_are_there():

@@ -102,7 +102,7 @@ def test_probe(run, db):
           concat_ws(' / ', count(*) filter (place <= 5 and own), count(*) filter (place <= 10 and own), count(*) filter (place <= 20 and own))
         from (select placed.*, coalesce(doc = source_doc, false) as own, coalesce(score = 2, false) and not own as positive
               from placed left join answered using (query, doc)) group by name""").fetchall()
-    same(table(run, "probe", "order", "queries", "top 5", "top 10", "top 20", "source pages"), expected)
+    same(table(run, "probe", "order", "queries", "top 5", "top 10", "top 20", "source pages in top 5 / 10 / 20"), expected)
     for cells in table(run, "probe", "top 5 low", "top 5", "top 5 high", "top 20 low", "top 20", "top 20 high"):
         low, mean, high, low20, mean20, high20 = map(float, cells)
         assert low <= mean <= high and low20 <= mean20 <= high20

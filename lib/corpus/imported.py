@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from lib import contracts, processes
+from lib import contracts, paths, processes
 from lib.contracts import DEPTH
 from lib.corpus import index, replace, tables
 from lib.corpus.lines import Place, Refused
@@ -57,8 +57,15 @@ def write_route(run: str | Path, rows: Iterable[Ranked], name: str) -> dict[str,
 
 
 def is_route(run: str | Path, name: str) -> bool:
-    """Whether `hits/NAME/` is finished and was imported, not searched."""
+    """Whether `hits/NAME/` is finished and was imported, not searched.
+
+    ValueError where it was imported for documents or queries that have changed since: it is not silently searched instead.
+    """
     folder = Path(run) / "hits" / name
+    if (folder / replace.FORMER).exists():
+        raise ValueError(
+            f"{paths.shown(folder)} was imported for other documents or queries; import the run again, or remove the folder to have the route searched"
+        )
     return (folder / "manifest.json").exists() and any("corpus" in line for line in contracts.parts(folder))
 
 

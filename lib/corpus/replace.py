@@ -11,6 +11,9 @@ from pathlib import Path
 from lib import contracts, trace
 
 
+FORMER = "manifest.former.json"  # what is left of the manifest of an import whose documents or queries changed
+
+
 def _beside(folder: Path, ending: str) -> Path:
     return folder.with_name(f".{folder.name}.{ending}")
 
@@ -52,6 +55,6 @@ def unfinish_imports(run: Path) -> int:
     for manifest in [*run.glob("hits/*/manifest.json"), *run.glob("qrels/*/manifest.json")]:
         # not by contracts.parts, whose trace would make later tables an input of the documents
         if any(line.get("corpus", today) != today for line in json.loads(manifest.read_text())["parts"]):
-            manifest.unlink()
+            manifest.replace(manifest.with_name(FORMER))
             stale += 1
     return stale

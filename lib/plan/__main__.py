@@ -2,6 +2,7 @@
 
 import argparse
 import logging
+import os
 import re
 import signal
 import sys
@@ -89,6 +90,11 @@ def main(arguments: list[str] | None = None) -> None:
         sys.exit("stopped; run it again to go on")
     except PlanError as error:
         sys.exit(str(error))
+    except ModuleNotFoundError as error:
+        sys.exit(f"the package {error.name} is not installed in {sys.executable}; run make, and start with .venv/bin/python")
+    except BrokenPipeError:  # `| head` has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
     except (RuntimeError, OSError) as error:  # a failed notebook, a held run folder, a full disk
         sys.exit(str(error))
 

@@ -4,12 +4,15 @@ Every notebook has a parameter `run`, the name of the run folder, which the plan
 A parameter whose name ends in `_file` or `_folder` holds the path of an input that is there before
 the plan starts, absolute or relative to the root; empty text means none.
 
+A comment that begins with `one of a, b, c:` names all values that the parameter takes.
+
 The key `everywhere` of a plan holds parameters that go to each notebook that takes them, so that a
 threshold that several notebooks know is written once; what stands under a notebook beats it.
 """
 
 import hashlib
 import json
+import os
 from pathlib import Path
 from typing import NamedTuple
 
@@ -97,6 +100,12 @@ def _values(notebook: reading.Notebook, given: dict, run: str) -> tuple[dict, li
                 values[name] = reading.fitted(value, takes[name].kind)
             except TypeError as error:
                 problems.append(f"{shown}: {name} = {error}")
+    for name, value in values.items():
+        choices = reading.choices(takes[name]) if name in takes else []
+        if choices and value not in choices:
+            problems.append(f"{shown}: {name} = {value!r} is none of {', '.join(choices)}")
+    if values.get("judge") == "env" and not os.environ.get("QRELBOOK_JUDGE_URL"):
+        problems.append(f"{shown}: judge is env and QRELBOOK_JUDGE_URL is not set; set it to the url of the judge's server")
     return values, problems
 
 

@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+import papermill
+
 from lib import paths, processes, trace
 from lib.plan import manifest
 from lib.plan.check import Job
@@ -137,8 +139,6 @@ def run(job: Job, folder: Path) -> dict:
 
 
 def _papermill(job: Job, copy: Path, log: Path, traced: Path) -> Measured:
-    import papermill
-
     begun, memory = time.perf_counter(), []
     with open(log, "a", buffering=1, encoding="utf-8") as handle:
         try:

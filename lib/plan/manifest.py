@@ -132,9 +132,8 @@ def _input(path: Path, started: int) -> dict:
 
 
 def _module_changed(name: str, started: int) -> bool:
-    base = paths.ROOT / Path(*name.split("."))
-    found = [path for path in (base.with_suffix(".py"), base / "__init__.py") if path.exists()]
-    return any(path.stat().st_mtime_ns > started for path in found)
+    path = sources.file(name)
+    return path is not None and path.stat().st_mtime_ns > started
 
 
 def stale(job: Job, run: Path, known: dict | None) -> str | None:

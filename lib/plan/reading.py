@@ -108,6 +108,12 @@ def notebook(path: Path) -> Notebook:
         raise PlanError(f"{shown}: the parameters cell is no list of `name: type = literal  # comment` ({error})") from error
 
 
+def choices(parameter: Parameter) -> list[str]:
+    """The values that the parameter's comment allows: `one of a, b: ...` gives a and b, any other comment nothing."""
+    match = re.match(r"one of ([^:]+):", parameter.comment)
+    return [choice.strip() for choice in match[1].split(",")] if match else []
+
+
 def _parameters(source: str) -> dict[str, Parameter]:
     comments = {
         token.start[0]: token.string.lstrip("# ")
@@ -140,7 +146,7 @@ def fitted(value, kind: str):
         way_out = ""
         if kind == "str":
             way_out = "; put it in quotes"
-        elif isinstance(value, str) and kind in ("int", "float"):
+        elif isinstance(value, str) and kind in ("int", "float") and re.match(r"[-+.]?\d", value):
             way_out = "; write it without quotes, an exponent with point and sign, 1.0e-3"
         raise TypeError(f"{value!r} is {type(value).__name__}, it takes {kind}{way_out}") from None
 

@@ -27,7 +27,8 @@ def lines(jobs: list[Job], run: Path) -> list[str]:
         with open(ledger, encoding="utf-8", newline="") as handle:
             for row in csv.DictReader(handle):
                 told.append("ledger: " + ", ".join(f"{name} {value}" for name, value in row.items() if value not in ("", "0")))
-    told.append(f"{calls:,} calls, {sum(gaps.values()):,} gaps, cost {money:.2f}, {seconds:,.0f} s in the finished notebooks")
+    cost = "unknown" if money is None else f"{money:.2f}"
+    told.append(f"{calls:,} calls, {sum(gaps.values()):,} gaps, cost {cost}, {seconds:,.0f} s in the finished notebooks")
     return told
 
 
@@ -52,14 +53,14 @@ def _shards(run: Path) -> list[str]:
     return told
 
 
-def _attempts(run: Path) -> tuple[int, Counter, float]:
-    """Calls, gaps by stage and class, and cost over all attempts.
+def _attempts(run: Path) -> tuple[int, Counter, float | None]:
+    """Calls, gaps by stage and class, and cost over all attempts (None where no call has one).
 
     A pair of a stage is a gap while no call of its last key (its prompt and model) was answered; its class is the
     status of its last call. The ledger knows also the pairs that were never asked.
     All calls of a pair lie in one file, so one file at a time is held in memory.
     """
-    calls, gaps, money = 0, Counter(), 0.0
+    calls, gaps, money = 0, Counter(), None
     for path in sorted((run / "attempts").rglob("part-*.jsonl")):
         last = {}
         with open(path, encoding="utf-8") as handle:
@@ -68,7 +69,8 @@ def _attempts(run: Path) -> tuple[int, Counter, float]:
                     call = json.loads(line)
                 except ValueError:  # the line that is being written, or was torn
                     continue
-                calls, money = calls + 1, money + (call["cost"] or 0)
+                calls += 1
+                money = money if call["cost"] is None else (money or 0.0) + call["cost"]
                 pair = (f"{call['version']} {call['stage']}", call["query"], call["doc"])
                 key, status = last.get(pair, (None, None))
                 if key != call["key"] or status not in ANSWERED:

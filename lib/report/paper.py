@@ -19,9 +19,9 @@ def table(run: str | Path, name: str) -> pd.DataFrame:
 
 
 def headline(run: str | Path) -> pd.DataFrame:
-    """One row a stage: pairs sent and judged, and the mix of its labels."""
+    """One row a stage: pairs sent, judged, withdrawn and gaps, and the mix of its labels."""
     mix = table(run, "label_mix").drop(columns=["rows"])
-    return table(run, "judged").drop(columns=["withdrawn", "gaps"]).merge(mix, on=["version", "stage", "judge"], how="left")
+    return table(run, "judged").merge(mix, on=["version", "stage", "judge"], how="left")
 
 
 def comparison(run: str | Path) -> pd.DataFrame:
@@ -30,26 +30,30 @@ def comparison(run: str | Path) -> pd.DataFrame:
     The collections differ, so the columns are read side by side, never as a test.
     """
     known, rows = published(), []
-    probe = table(run, "probe").set_index("order")
+
+    def add(figure: str, value: float, found: pd.DataFrame, column: str, n: str, unit: str) -> None:
+        ours = found.iloc[0] if len(found) else {column: None, n: 0}  # a stage that no pair reached has no row
+        rows.append((figure, value, ours[column], f"{ours[n]:,.0f} {unit}"))
+
+    probe = table(run, "probe")
     for row in known["probe"]["rows"]:
         for depth in ("top 5", "top 10", "top 20"):
-            rows.append((f"positives a query, {row['order']}, {depth}", row[depth], probe.at[row["order"], depth], f"{probe.at[row['order'], 'queries']} queries"))
-    inside = table(run, "fused_inside_dense").iloc[0]
-    rows.append(("fused top 5 inside the dense top 5", known["probe"]["fused_top_5_inside_dense_top_5"], inside["share"], f"{inside['places']:.0f} places"))
-    for rank, (rate, ours) in enumerate(zip(known["score_2_by_dense_rank"], table(run, "score_2_by_rank").itertuples(), strict=True), 1):
-        rows.append((f"score-2 rate at dense rank {rank}", rate, ours.rate, f"{ours.rows} rows"))
-    auc = table(run, "rerank").set_index("order")
+            add(f"positives a query, {row['order']}, {depth}", row[depth], probe[probe["order"] == row["order"]], depth, "queries", "queries")
+    add("fused top 5 inside the dense top 5", known["probe"]["fused_top_5_inside_dense_top_5"], table(run, "fused_inside_dense"), "share", "places", "places")
+    by_rank = table(run, "score_2_by_rank")
+    for rank, rate in enumerate(known["score_2_by_dense_rank"], 1):
+        add(f"score-2 rate at dense rank {rank}", rate, by_rank[by_rank["dense rank"] == rank], "rate", "rows", "rows")
+    auc = table(run, "rerank").assign(pairs=lambda frame: frame["score 2"] + frame["score 0"])
     for order in ("reranker", "weighted RRF"):
-        rows.append((f"AUC 2 against 0, {order}", known["rerank_auc"][order], auc.at[order, "pooled AUC"], f"{auc.at[order, 'score 2'] + auc.at[order, 'score 0']} pairs"))
-    judged = table(run, "judged").query("version == 'v1'").set_index(["stage", "judge"])
+        add(f"AUC 2 against 0, {order}", known["rerank_auc"][order], auc[auc["order"] == order], "pooled AUC", "pairs", "pairs")
+    judged = table(run, "judged").query("version == 'v1' and judge == 'llm'")
     for row in known["who_judged_v1"]:
-        if row["stage"] != "short":
-            ours = judged.loc[(row["stage"], "llm")]
-            rows.append((f"judged of sent, {row['stage']}", row["judged"] / row["sent"], ours["share"], f"{ours['sent']} pairs"))
-    mix = table(run, "label_mix").query("version == 'v1' and judge == 'llm'").set_index("stage")
+        if row["stage"] != "short":  # the relevance model's
+            add(f"judged of sent, {row['stage']}", row["judged"] / row["sent"], judged[judged["stage"] == row["stage"]], "share", "sent", "pairs")
+    mix = table(run, "label_mix").query("version == 'v1' and judge == 'llm'")
     for row in known["label_mix_v1"]:
         for label in ("0", "1", "2", "unevaluable"):
-            rows.append((f"share of {label}, {row['stage']}", row[label], mix.at[row["stage"], label], f"{mix.at[row['stage'], 'rows']} rows"))
+            add(f"share of {label}, {row['stage']}", row[label], mix[mix["stage"] == row["stage"]], label, "rows", "rows")
     return pd.DataFrame(rows, columns=["figure", "published", "this run", "n of this run"])
 
 

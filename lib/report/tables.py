@@ -16,7 +16,7 @@ from lib import files
 DASH = "—"
 _LINE = {"\n": " ", "\r": " ", DASH: "--"}
 _MARKDOWN = {"|": r"\|", "\n": " ", "\r": " ", "<": "&lt;", "`": "&#96;", "$": "&#36;"}
-FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")  # a spreadsheet would run such a cell
+FORMULA = ("=", "+", "-", "@", "\t", "\n")  # a spreadsheet would run such a cell
 
 
 def write(frame: pd.DataFrame, folder: str | Path, name: str, *, caption: str, digits: dict[str, int] | None = None,
@@ -66,6 +66,7 @@ def _plain(value, is_id: bool) -> str:
     if value is None or (not isinstance(value, str) and pd.isna(value)):
         return ""
     if isinstance(value, str):
+        value = value.replace("\r", " ")  # csv of Python 3.11 leaves it bare, where readers end the line
         return value if is_id or not value.startswith(FORMULA) else "'" + value
     return repr(float(value)) if isinstance(value, float) else str(value)
 

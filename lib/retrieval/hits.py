@@ -16,7 +16,6 @@ from lib import contracts
 from lib.retrieval import kernels
 
 
-
 class Hits(NamedTuple):
     """Documents of each query, best first; -1 and 0 after the last hit."""
 
@@ -77,6 +76,18 @@ def removed_mask(removed, documents: int) -> np.ndarray:
     if mask.dtype != bool or mask.shape != (documents,):
         raise ValueError(f"removed is {mask.dtype}{list(mask.shape)}; it is one bool for each of the {documents} documents")
     return mask
+
+
+def first_places(found: Hits) -> Hits:
+    """The lists with -1 and 0 where a document stands again: it counts once, at its best rank, and later places keep theirs.
+
+    >>> first_places(Hits(np.array([[7, 9, 7, 5]]), ...)).doc  # [[7, 9, -1, 5]]
+    """
+    order = np.argsort(found.doc, axis=1, kind="stable")
+    ordered = np.take_along_axis(found.doc, order, 1)
+    again = np.zeros(found.doc.shape, bool)
+    np.put_along_axis(again, order[:, 1:], (ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0), 1)
+    return Hits(np.where(again, np.int32(-1), found.doc), np.where(again, np.float32(0), found.score))
 
 
 def table(found: Hits) -> pa.Table:

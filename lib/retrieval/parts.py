@@ -24,5 +24,10 @@ def folders(routes) -> tuple[str, ...]:
 
 
 def lists(run: str | Path, shard: str, routes) -> dict[str, Hits]:
-    """The lists of the named routes for one part of queries."""
+    """The lists of the named routes for one part of queries, as they are stored: an imported one may repeat a document."""
     return {name: hits.from_table(contracts.read_part("hits", Path(run) / "hits" / name / f"{shard}.parquet")) for name in routes}
+
+
+def distinct_lists(run: str | Path, shard: str, routes) -> dict[str, Hits]:
+    """The same with a repeated document at its best rank only."""
+    return {name: hits.first_places(found) for name, found in lists(run, shard, routes).items()}

@@ -15,11 +15,12 @@ import pyarrow as pa
 
 from lib import contracts, corpus, text
 from lib.contracts import CUT
+from lib.draw import first_by_hash
 from lib.engine import Stage
 from lib.retrieval import fusion
-from lib.retrieval.parts import folders, lists, part_of, shards
+from lib.retrieval.parts import distinct_lists, folders, part_of, shards
 
-TOP = 5  # dense ranks 1-5 are not reranked
+TOP = 5  # dense ranks 1-5 go to the LLM whatever their length, and are not reranked
 BATCH = 512  # pairs whose texts are in memory at once
 
 
@@ -116,7 +117,7 @@ def _table(config: dict, shard: str, query: np.ndarray, doc: np.ndarray) -> pa.T
 
 
 def _pairs(shard: str, config: dict) -> dict:
-    dense = lists(config["run"], shard, ["dense"])["dense"].doc
+    dense = distinct_lists(config["run"], shard, ["dense"])["dense"].doc
     short = corpus.all_documents(config["run"], ["n_tokens"])["n_tokens"].to_numpy() <= config["long_tokens"]
     query, place = short_pairs(dense, short)
     return contracts.write("rerank", _table(config, shard, query, dense[query, place]), Path(config["run"]) / "rerank" / f"{shard}.parquet")
@@ -124,10 +125,13 @@ def _pairs(shard: str, config: dict) -> dict:
 
 def _pool(shard: str, config: dict) -> dict:
     run, part = Path(config["run"]), part_of("queries", config, shard)
-    probed = np.unique(contracts.read("intents", run / "intents/probe", ["query"])["query"].to_numpy())[: config["auc_queries"]]
+    if config["auc_queries"] < 1:
+        raise ValueError(f"auc_queries is {config['auc_queries']}; the AUC needs at least 1 query")
+    probed = np.array([row for line in contracts.parts(run / "intents/probe") for row in line["probed"]], np.int32)
+    probed = first_by_hash(probed, config["auc_queries"], config["seed"])
     here = probed[(probed >= part.first) & (probed < part.first + part.rows)] - part.first
     source = corpus.queries(run, shard, ["source_doc"])["source_doc"].fill_null(-1).to_numpy()
-    query, doc = pool_pairs([route.doc for route in lists(run, shard, config["routes"]).values()], here, source)
+    query, doc = pool_pairs([route.doc for route in distinct_lists(run, shard, config["routes"]).values()], here, source)
     line = contracts.write("rerank", _table(config, shard, query, doc), run / "rerank_pool" / f"{shard}.parquet")
     return line | {"queries": len(here)}
 
@@ -140,5 +144,5 @@ pairs = Stage(
 pool = Stage(
     "lib.retrieval.rerank:pool", "rerank", "rerank_pool",
     lambda config: ("documents", "queries", "intents/probe", *folders(config["routes"])),
-    ("scorer", "long_tokens", "auc_queries", "routes"), _by_query, _pool,
+    ("scorer", "long_tokens", "auc_queries", "routes", "seed"), _by_query, _pool,
 )

@@ -28,15 +28,3 @@ def intents(rows: Mapping[str, np.ndarray], judge: str, version: str, stage: str
 
 def by_query(rows: pa.Table) -> pa.Table:
     return rows.take(pc.sort_indices(rows, [(name, "ascending") for name in ("query", "doc", "judge", "stage")]))
-
-
-def unit_hash(seed: int, *numbers: np.ndarray) -> np.ndarray:
-    """A uniform number in [0, 1) for each row of integers, the same on every machine (splitmix64)."""
-    state = np.full(np.broadcast(*numbers).shape, np.uint64(seed))
-    with np.errstate(over="ignore"):
-        for number in numbers:
-            state = (state ^ number.astype(np.uint64)) + np.uint64(0x9E3779B97F4A7C15)
-            state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-            state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-            state ^= state >> np.uint64(31)
-    return (state >> np.uint64(11)) / np.float64(2**53)

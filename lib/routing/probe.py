@@ -5,13 +5,15 @@ from collections.abc import Mapping
 import numpy as np
 import pyarrow as pa
 
-from lib.routing.intents import by_query, intents, unit_hash
+from lib.draw import first_by_hash
+from lib.routing.intents import RoutingError, by_query, intents
 
 
 def probe_queries(keep: np.ndarray, n: int, seed: int) -> np.ndarray:
-    """The rows of `n` of the kept queries (fewer if there are fewer), drawn by hash of seed and row, ascending."""
-    rows = np.flatnonzero(keep)
-    return np.sort(rows[np.argsort(unit_hash(seed, rows), kind="stable")[:n]]).astype(np.int32)
+    """int32: the rows of `n` of the kept queries (fewer if there are fewer), drawn by hash of seed and row, ascending."""
+    if n < 1:
+        raise RoutingError(f"probe_queries is {n}; a probe judges at least 1 query whole")
+    return first_by_hash(np.flatnonzero(keep), n, seed).astype(np.int32)
 
 
 def route_probe(query: np.ndarray, routes: Mapping[str, np.ndarray], long_doc: np.ndarray, source_doc: np.ndarray, *,

@@ -7,7 +7,7 @@ import numpy as np
 
 from lib import contracts, corpus
 from lib.engine import Stage, part
-from lib.retrieval.parts import folders, lists, part_of, shards
+from lib.retrieval.parts import distinct_lists, folders, part_of, shards
 from lib.routing.coverage import check_coverage
 from lib.routing.probe import probe_queries, route_probe
 from lib.routing.v1 import route_source_pages, route_v1
@@ -35,9 +35,9 @@ def _probe(shard: str, config: dict) -> dict:
     rows, source, _ = _queries(config, shard)
     keep = corpus.all_queries(config["run"], ["keep"])["keep"].to_numpy()
     here = np.isin(rows, probe_queries(keep, config["probe_queries"], config["seed"]))
-    routes = {name: found.doc[here] for name, found in lists(config["run"], shard, config["routes"]).items()}
+    routes = {name: found.doc[here] for name, found in distinct_lists(config["run"], shard, config["routes"]).items()}
     routed = route_probe(rows[here], routes, _long(config), source[here], short_chars=config["short_chars"], long_chars=config["long_chars"])
-    return contracts.write("intents", routed, part(config, probe, shard)) | {"queries": int(here.sum())}
+    return contracts.write("intents", routed, part(config, probe, shard)) | {"probed": rows[here].tolist()}
 
 
 def _rerank_scores(config: dict, shard: str, query: np.ndarray, dense: np.ndarray) -> np.ndarray:
@@ -56,7 +56,7 @@ def _rerank_scores(config: dict, shard: str, query: np.ndarray, dense: np.ndarra
 
 def _v1(shard: str, config: dict) -> dict:
     rows, source, keep = _queries(config, shard)
-    dense = np.where(keep[:, None], lists(config["run"], shard, ["dense"])["dense"].doc[:, : contracts.CUT], -1)
+    dense = np.where(keep[:, None], distinct_lists(config["run"], shard, ["dense"])["dense"].doc[:, : contracts.CUT], -1)
     long = _long(config)[np.maximum(dense, 0)]
     routed = route_v1(
         rows, dense, long, _rerank_scores(config, shard, rows, dense), source,

@@ -3,9 +3,9 @@
 import numpy as np
 import pyarrow as pa
 
-from lib.routing.intents import RoutingError, by_query, intents, unit_hash
-
-TOP = 5  # dense ranks 1-5 go to the LLM whatever their length
+from lib.draw import unit_hash
+from lib.retrieval.rerank import TOP
+from lib.routing.intents import RoutingError, by_query, intents
 
 
 def route_source_pages(query: np.ndarray, source_doc: np.ndarray, max_chars: int = 30_000) -> pa.Table:
@@ -31,6 +31,9 @@ def route_v1(
     `student_on_long` is the share of the long pairs that the student scores besides.
     A non-finite reranker score raises RoutingError.
     """
+    for name, value, least, most in (("picks", picks, 0, dense.shape[1]), ("pick_rounds", pick_rounds, 1, 1000), ("student_on_long", student_on_long, 0, 1)):
+        if not least <= value <= most:
+            raise RoutingError(f"{name} is {value}; it lies in {least} to {most}")
     n, depth = dense.shape
     rank = np.broadcast_to(np.arange(1, depth + 1, dtype=np.int16), dense.shape)
     rows = np.broadcast_to(query[:, None], dense.shape)

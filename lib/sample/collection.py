@@ -25,6 +25,9 @@ def lay(collection: str, run: str | Path, *, source: str = "", queries: int = 30
     if collection not in COLLECTIONS:
         raise ValueError(f"the collection {collection!r} is unknown; choose one of {', '.join(COLLECTIONS)}")
     if collection == "imported":
+        for name, value in (("tokenizer_file", tokenizer_file), ("keep_queries_file", keep_queries_file)):
+            if value:
+                raise ValueError(f"{name} {value!r} comes too late for an imported collection; give it to python -m lib.corpus import")
         for table in ("documents", "queries"):
             contracts.parts(run / table)
         return

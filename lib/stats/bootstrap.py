@@ -20,17 +20,17 @@ class Interval(NamedTuple):
 def mean_interval(values: np.ndarray, resamples: int = 2_000, seed: int = 0, level: float = 0.95) -> Interval:
     """The mean of one value a query, with the percentile interval of `resamples` draws of the queries.
 
-    Draws go in blocks of 100, so memory is 100 x n indices. A non-finite value raises ValueError.
+    Draws go in blocks of at most 16 million indices (one draw where n is larger). A non-finite value raises ValueError.
     """
     values = np.asarray(values, dtype=np.float64)
     if not np.isfinite(values).all():
         raise ValueError(f"{int((~np.isfinite(values)).sum())} of {len(values)} values are not finite; leave out the queries without one, and count them")
     if not len(values):
         return Interval(float("nan"), float("nan"), float("nan"), 0)
-    random = np.random.default_rng(seed)
+    random, block = np.random.default_rng(seed), max(1, 2**24 // len(values))
     means = np.concatenate([
-        values[random.integers(0, len(values), (min(100, resamples - start), len(values)))].mean(axis=1)
-        for start in range(0, resamples, 100)
+        values[random.integers(0, len(values), (min(block, resamples - start), len(values)))].mean(axis=1)
+        for start in range(0, resamples, block)
     ])
     low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2])
     return Interval(float(values.mean()), float(low), float(high), len(values))

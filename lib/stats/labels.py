@@ -42,13 +42,15 @@ def rank_labels(run: str | Path, stage: str = "dense_1_5") -> pd.DataFrame:
         sent = sent[(sent["stage"] == stage) & (sent["judge"] == "llm")]
         sent["qid"] = qids.take(pa.array(sent["query"] - part.first)).to_pylist()
         sent["docid"] = docids.take(pa.array(sent["doc"])).to_pylist()
+        if sent.empty:
+            continue
         rows = contracts.read_part("labels", run / "labels" / f"{part.shard}.parquet", ["qid", "docid", "label", "version", "stage"]).to_pandas()
         rows = rows[(rows["stage"] == stage) & (rows["version"] == "v1")]
         joined = rows.merge(sent, on=["qid", "docid"], validate="one_to_one")
         if len(joined) != len(rows):
             raise ValueError(f"{len(rows) - len(joined)} of {len(rows)} {stage} labels of {part.shard} have no intent; route and judge again")
         found.append(joined[["query", "rank", "label"]])
-    return pd.concat(found, ignore_index=True)
+    return pd.concat(found, ignore_index=True) if found else pd.DataFrame({"query": [], "rank": [], "label": []})
 
 
 def score_2_by_rank(labels: pd.DataFrame, ranks: tuple[int, ...] = (1, 2, 3, 4, 5), seed: int = 0) -> pd.DataFrame:

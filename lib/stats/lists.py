@@ -15,7 +15,7 @@ def _lists(run: Path, routes: Sequence[str]) -> Iterator[tuple[np.ndarray, dict[
     for part in corpus.parts(run, "queries"):
         table = corpus.queries(run, part.shard, ["source_doc", "keep"])
         keep = table["keep"].to_numpy()
-        docs = {name: found.doc[keep] for name, found in parts.lists(run, part.shard, routes).items()}
+        docs = {name: found.doc[keep] for name, found in parts.distinct_lists(run, part.shard, routes).items()}
         docs["fused"] = contracts.places(contracts.read_part("fused", run / "fused" / f"{part.shard}.parquet", ["doc"])["doc"])[keep]
         yield table["source_doc"].fill_null(-1).to_numpy()[keep], docs
 

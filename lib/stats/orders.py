@@ -16,7 +16,7 @@ def compare(orders: Mapping[str, np.ndarray], query: np.ndarray, positive: np.nd
 
     orders: name -> int32[queries, >= 20], best first, -1 after the last; query int32[queries]; positive:
     sorted pair keys (`pair_keys`) of score 2, the source pages not among them; source_doc int32[queries], -1 for none.
-    A source page keeps its place and is no positive: `source pages` counts them in the top 5 / 10 / 20.
+    A source page keeps its place and is no positive: the last column counts them in the top 5 / 10 / 20.
     """
     rows = []
     for name, docs in orders.items():
@@ -26,5 +26,5 @@ def compare(orders: Mapping[str, np.ndarray], query: np.ndarray, positive: np.nd
         for i, depth in enumerate(DEPTHS):
             interval = mean_interval(counts[:, i], seed=seed)
             row |= {f"top {depth}": interval.mean, f"top {depth} low": interval.low, f"top {depth} high": interval.high}
-        rows.append(row | {"source pages": " / ".join(str(count) for count in own.sum(axis=0))})
+        rows.append(row | {"source pages in top 5 / 10 / 20": " / ".join(str(count) for count in own.sum(axis=0))})
     return pd.DataFrame(rows)

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from lib import corpus
+from lib import contracts, corpus
 from lib.judge import answers, pairs
 from lib.judge.prompt import Judge
 from lib.retrieval import fusion, parts
@@ -41,13 +41,13 @@ def load(run: str | Path, by: Judge, routes: Sequence[str]) -> Pool:
     """Read the probe of a run, the union of those routes, as that judge answered it."""
     run, render = Path(run), pairs.Pairs(run, by)
     query, source, judged, docs = [], [], [], {name: [] for name in routes}
-    for part in corpus.parts(run, "queries"):
+    for part, line in zip(corpus.parts(run, "queries"), contracts.parts(run / "intents" / "probe"), strict=True):
         told = answers.answers(run, "probe", part.shard, render).select(["query", "doc", "answer", "score"])
-        rows = np.unique(told["query"].to_numpy())
+        rows = np.array(line["probed"], np.int32)  # also those without any hit
         query.append(rows)
         judged.append(told)
         source.append(corpus.queries(run, part.shard, ["source_doc"])["source_doc"].fill_null(-1).to_numpy()[rows - part.first])
-        for name, found in parts.lists(run, part.shard, routes).items():
+        for name, found in parts.distinct_lists(run, part.shard, routes).items():
             docs[name].append(Hits(found.doc[rows - part.first], found.score[rows - part.first]))
     lists = {name: Hits(*map(np.concatenate, zip(*found, strict=True))) for name, found in docs.items()}
     return Pool(np.concatenate(query), np.concatenate(source), lists, pa.concat_tables(judged).to_pandas())
