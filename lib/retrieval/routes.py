@@ -7,7 +7,7 @@ by query part; dense and fusion go by query part. No list depends on where the p
 that are not kept are not searched: their rows stay, with empty lists.
 """
 
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from types import ModuleType
 
@@ -24,22 +24,30 @@ from lib.retrieval.parts import folders, lists, part_of, shards
 from lib.retrieval.postings import Statistics, statistics
 
 
-def _kept_texts(run: str) -> list[str]:
-    """The text of every query; '', which finds nothing, where the query does not go on."""
+@lru_cache(maxsize=2)
+def _read_once(route: ModuleType, run: str, manifest: str):
+    """A process reads the queries once for all its document shards; `manifest` tells one table of queries from the next."""
     table = corpus.all_queries(run, ["text", "keep"])
-    return [query if keep else "" for query, keep in zip(table["text"].to_pylist(), table["keep"].to_pylist(), strict=True)]
+    # '' finds nothing: a query that does not go on
+    return route.read_queries([text if keep else "" for text, keep in zip(table["text"].to_pylist(), table["keep"].to_pylist(), strict=True)])
+
+
+def _queries(route: ModuleType, run: str):
+    return _read_once(route, run, str(contracts.parts(Path(run) / "queries")))
 
 
 def _count(route: ModuleType, out: str, shard: str, config: dict) -> dict:
     texts = corpus.documents(config["run"], shard, ["text"])["text"].to_pylist()
-    counted = statistics(route.index(texts, route.read_queries(_kept_texts(config["run"]))))
+    counted = statistics(route.index(texts, _queries(route, config["run"])))
     unit = np.flatnonzero(counted.df).astype(np.int32)
     table = contracts.table("counts", {"unit": unit, "df": counted.df[unit].astype(np.int64)})
     line = contracts.write("counts", table, Path(config["run"]) / out / f"{shard}.parquet")
     return line | {"documents": counted.documents, "words": counted.words}
 
 
-def _total(run: str, folder: str, units: int) -> Statistics:
+@lru_cache(maxsize=2)
+def _total(run: str, folder: str, units: int, manifest: str) -> Statistics:
+    """The counts of all document parts, summed once a process."""
     lines, df = contracts.parts(Path(run) / folder), np.zeros(units, np.int64)
     for line in lines:
         counts = contracts.read_part("counts", Path(run) / folder / line["part"])
@@ -50,9 +58,9 @@ def _total(run: str, folder: str, units: int) -> Statistics:
 def _search(route: ModuleType, counts: str, out: str, shard: str, config: dict) -> dict:
     run = config["run"]
     documents = corpus.documents(run, shard, ["text", "removed"])
-    queries = route.read_queries(_kept_texts(run))
+    queries = _queries(route, run)
     part = route.index(documents["text"].to_pylist(), queries)
-    known = _total(run, counts, queries.size)
+    known = _total(run, counts, queries.size, str(contracts.parts(Path(run) / counts)))
     found = route.search(part, known, queries, DEPTH, documents["removed"].to_numpy(), part_of("documents", config, shard).first)
     query, place = np.nonzero(found.doc >= 0)
     rows = {"query": query.astype(np.int32), "doc": found.doc[query, place], "score": found.score[query, place]}
