@@ -142,8 +142,9 @@ SCHEMA_SHA256 = hashlib.sha256(canonical(flat_schema())).hexdigest()
 def _once(pairs: list[tuple[str, object]]) -> dict:
     found = dict(pairs)
     if len(found) != len(pairs):
-        keys = [key for key, _ in pairs]
-        raise ContractViolation(f"the key {next(key for key in keys if keys.count(key) > 1)!r} stands twice")
+        seen = set()
+        twice = next(key for key, _ in pairs if key in seen or seen.add(key))
+        raise ContractViolation(f"the key {_short(twice)} stands twice")
     return found
 
 
