@@ -11,7 +11,9 @@ from pathlib import Path
 from aiohttp import web
 
 from lib import contracts
-from lib.judge import prompt
+from lib.judge import answers, client, prompt, store
+from lib.judge.pairs import Pairs
+from lib.judge.turns import Config
 
 MESSAGE = re.compile(
     r"task_id: ([0-9a-f]{16})\nguideline_version: (\S+)\n\n<<<QUERY ([0-9a-f]{16})>>>\n(.*)\n<<<END QUERY \3>>>\n\n"
@@ -49,6 +51,7 @@ def error(status, code=None, headers=(), message="no"):
     return {"status": status, "headers": dict(headers), "error": {"message": message, "code": code, "type": code}}
 
 
+KEY = "sk-sentinel-0123456789"
 DROP, CUT = {"drop": True}, {"cut": True}
 
 
@@ -101,8 +104,8 @@ class Script:
 
 
 @contextmanager
-def serving(script: Script):
-    """Yield the base url of a server that follows the script, in a thread of this process."""
+def serving(script: Script, at: int = 0):
+    """Yield the base url of a server that follows the script, in a thread of this process; 0 takes a free port."""
     loop = asyncio.new_event_loop()
     ready, port = threading.Event(), []
 
@@ -111,7 +114,7 @@ def serving(script: Script):
         app.router.add_post("/v1/chat/completions", script.answer)
         runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
         await runner.setup()
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        await web.TCPSite(runner, "127.0.0.1", at).start()
         port.append(runner.addresses[0][1])
         ready.set()
         return runner
@@ -166,3 +169,34 @@ def world(run: Path, documents: list[str], queries_a_part: int = 2, parts: int =
 
 def judge(**parameters):
     return prompt.judge("m", **{"temperature": 0.0} | parameters)
+
+def pairs_of(run: Path, texts: list[str], **changed) -> Path:
+    """A run whose first query has an intent for each of the texts."""
+    world(run, texts)
+    table(run, "intents", "intents/v1", [[intent(0, doc, **changed) for doc in range(len(texts))]])
+    return run
+
+
+def configured(run: Path, url: str, **changed) -> Config:
+    known = {"passes": 1, "budget": 3, "backoff": 0.01, "timeout": 5.0, "model": "m", "parameters": {"temperature": 0.0}, "set": "v1"}
+    return Config(run=str(run), base_url=url, **known | {"prompt": str(prompt.PROMPT)} | changed)
+
+
+def ask(run: Path, url: str, key=KEY, **changed) -> tuple[dict, int]:
+    """The client in this process."""
+    return asyncio.run(client._main(configured(run, url, **changed), key))
+
+
+def rows(run: Path, part="part-00000") -> list[dict]:
+    return store.read(store.path(run, "v1", part))
+
+
+def told(run: Path, by=None) -> dict[int, str]:
+    """Document row -> answer, for the one part."""
+    found = answers.answers(run, "v1", "part-00000", Pairs(run, by or judge()))
+    return dict(zip(found["doc"].to_pylist(), found["answer"].to_pylist(), strict=True))
+
+
+def scores(run: Path) -> dict[int, int | None]:
+    found = answers.answers(run, "v1", "part-00000", Pairs(run, judge())).to_pylist()
+    return {row["doc"]: row["score"] for row in found if row["answer"] in answers.VALID}

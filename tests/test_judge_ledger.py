@@ -11,7 +11,7 @@ from judge_script import fields, intent, judge, table, world
 
 from lib import contracts, paths
 from lib.judge import __main__ as show
-from lib.judge import answers, contract, labels, ledger, pairs, store
+from lib.judge import answers, contract, labels, ledger, pairs, prompt, store
 from lib.judge.pairs import Pairs
 
 
@@ -27,7 +27,7 @@ def say(run: Path, name: str, version: str, statuses: dict[tuple[int, int], list
             said = {} if isinstance(ending, str) else fields(ending, pair.task)
             status = ending if isinstance(ending, str) else "unevaluable" if ending is None else "ok"
             row = dict.fromkeys(store.COLUMNS) | {k: v for k, v in said.items() if k in store.COLUMNS} | {
-                "key": pair.key, "query": pair.query, "doc": pair.doc, "version": version, "stage": known["stage"], "round": known["round"],
+                "key": pair.key, "task_id": pair.task, "query": pair.query, "doc": pair.doc, "version": version, "stage": known["stage"], "round": known["round"],
                 "pass": 1, "attempt": number, "status": status, "prompt_sha256": by.prompt.sha256, "schema_sha256": contract.SCHEMA_SHA256,
                 "model": by.model, "detail": None if said else f"it was {ending}", "reply": json.dumps(said) if said else None,
             }  # fmt: skip
@@ -84,8 +84,9 @@ def test_a_pair_that_stands_twice_in_a_version_does_not_close(run):
 
 def test_an_attempt_under_the_key_of_another_pair_does_not_close(run):
     path = store.path(run, "v1", "part-00000")
-    path.write_bytes(path.read_bytes().replace(b'"doc": 1,', b'"doc": 5,'))
-    with pytest.raises(ledger.LedgerError, match="an attempt of v1 for query 0 doc 5 carries the key of query 0 doc 1"):
+    tasks = [prompt.task_id("q0", docid) for docid in ("d5", "d1")]
+    path.write_bytes(path.read_bytes().replace(tasks[1].encode(), tasks[0].encode()))
+    with pytest.raises(ledger.LedgerError, match=f"an attempt of v1 for task {tasks[0]} carries the key of task {tasks[1]}"):
         ledger.close(run, SETS, judge())
 
 
@@ -157,15 +158,18 @@ def test_a_part_without_answers_is_an_empty_typed_table(run):
 
 def test_the_pass_and_the_number_of_the_next_call():
     def call(in_pass, status="timeout", version="v1"):
-        return answers.Call(version, in_pass, status, {} if status in answers.VALID else None)
+        return answers.Call(version, in_pass, 1, status, {} if status in answers.VALID else None)
 
-    assert answers.due([], "v1", 2, 3) == (1, 1)
-    assert answers.due([call(1)] * 2, "v1", 2, 3) == (1, 3)
-    assert answers.due([call(1)] * 3, "v1", 2, 3) == (2, 1)
-    assert answers.due([call(1), call(1, "rejected")], "v1", 2, 3) == (2, 1)
+    assert answers.due([], "v1", 2, 3) == (1, 1, 3)
+    assert answers.due([call(1)] * 2, "v1", 2, 3) == (1, 3, 1)
+    assert answers.due([call(1)] * 3, "v1", 2, 3) == (2, 1, 3)
+    assert answers.due([call(1), call(1, "rejected")], "v1", 2, 3) == (2, 1, 3)
+    for status in ("quota", "unavailable"):  # nobody was asked
+        assert answers.due([call(1, status)] * 4 + [call(1)], "v1", 2, 3) == (1, 6, 2)
+        assert answers.due([call(1)] * 3 + [call(2, status)] * 9, "v1", 2, 3) == (2, 10, 3)
     assert answers.due([call(1)] * 3 + [call(2)] * 3, "v1", 2, 3) is None
     assert answers.due([call(1), call(1, "ok")], "v1", 2, 3) is None
-    assert answers.due([call(1, version="v1")] * 3, "v2 gap", 1, 3) == (1, 1)  # each version has a budget of its own
+    assert answers.due([call(1, version="v1")] * 3, "v2 gap", 1, 3) == (1, 1, 3)  # each version has a budget of its own
 
 
 def retrieved(run: Path) -> None:
@@ -184,8 +188,8 @@ def test_show_prints_ranks_reasons_every_call_and_the_label(run):
     labels.write(run, judge())
     assert list(show.show(run, "q0", "d3")) == [
         "query q0, document d3",
-        "dense: rank 1, score 9.5",
         "bm25: not in the top 100",
+        "dense: rank 1, score 9.5",
         "ngram: not in the top 100",
         "fused: place 1",
         "reranker: not scored",

@@ -14,7 +14,7 @@ from lib.judge import store
 
 def attempt(number=1, **changed) -> dict:
     row = dict.fromkeys(store.COLUMNS) | {
-        "key": "k" * 64, "query": 0, "doc": number, "version": "v1", "stage": "dense 1-5", "round": 1, "pass": 1, "attempt": 1, "status": "ok",
+        "key": "k" * 64, "task_id": "0123456789abcdef", "query": 0, "doc": number, "version": "v1", "stage": "dense 1-5", "round": 1, "pass": 1, "attempt": 1, "status": "ok",
         "score": 2, "query_evaluable": True, "answer_validity": "correct", "reason_codes": ["full_solution"], "confidence": 0.5,
         "rationale": "fine", "prompt_sha256": "p", "schema_sha256": "s", "model": "m", "reply": '{"score": 2}',
     }  # fmt: skip
@@ -62,12 +62,13 @@ def test_every_truncation_of_three_lines_resumes(tmp_path, monkeypatch):
         path = tmp_path / f"cut-{size}" / "part-00000.jsonl"
         path.parent.mkdir()
         path.write_bytes(data[:size])
-        kept = data[:size].count(b"\n")
+        ends = [at for at, byte in enumerate(data) if byte == ord("\n")]
+        kept = sum(size >= end for end in ends)  # a line that lacks its line feed only was paid for
         assert store.read(path) == rows[:kept]
         assert path.read_bytes() == data[:size]  # reading changes nothing
         write(path, rows[kept:])
         assert path.read_bytes() == data
-        torn = data[:size].rpartition(b"\n")[2]
+        torn = b"" if size in ends else data[:size].rpartition(b"\n")[2]
         aside = path.with_name("part-00000.jsonl.torn-1")
         assert (aside.read_bytes() if torn else None) == (torn or None)
         assert aside.exists() == bool(torn)
@@ -99,7 +100,7 @@ def test_a_bad_line_in_the_middle_is_an_error_with_file_and_line_and_nothing_is_
 
 def test_a_row_with_other_fields_is_never_written(tmp_path):
     writer = store.Writer(tmp_path / "part-00000.jsonl")
-    with pytest.raises(ValueError, match="an attempt has the fields key, query"):
+    with pytest.raises(ValueError, match="an attempt has the fields key, task_id, query"):
         writer.append({"key": "a"})
     writer.close()
     assert (tmp_path / "part-00000.jsonl").read_bytes() == b""

@@ -2,14 +2,15 @@
 
 import argparse
 import sys
+import unicodedata
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from lib import contracts, corpus, ids, paths
-from lib.judge import answers, store
-
+from lib.judge import answers, prompt, store
 
 
 class Unknown(ValueError):
@@ -59,17 +60,26 @@ def _routed(run: Path, part: str, query: int, doc: int) -> list[dict]:
     return found
 
 
-def _asked(run: Path, part: str, query: int, doc: int) -> Iterator[str]:
+def _plain(text: str) -> str:
+    """On one line, with what a terminal obeys (controls, marks of direction) or cannot print (lone surrogates) as its escape."""
+    return "".join(
+        character.encode("unicode_escape").decode() if unicodedata.category(character) in ("Cc", "Cf", "Cs") else character
+        for character in " ".join(text.split())
+    )
+
+
+def _asked(run: Path, part: str, task: str) -> Iterator[str]:
     for name in store.SETS:
-        for row in store.read(store.path(run, name, part)):
-            if (row["query"], row["doc"]) == (query, doc):
-                score = f", score {row['score']}" if row["status"] in answers.VALID else ""
-                yield (
-                    f"call {row['attempt']} of pass {row['pass']} for {name}: {row['status']}{score}"
-                    f" ({row['model']}, prompt {row['prompt_sha256'][:8]})"
-                )
-                if said := row["rationale"] or row["detail"]:
-                    yield f"    {' '.join(said.split())}"
+        for source in store.sources(run, name, part):
+            for row in store.read(source):
+                if row["task_id"] == task:
+                    score = f", score {row['score']}" if row["status"] in answers.VALID else ""
+                    yield (
+                        f"call {row['attempt']} of pass {row['pass']} for {name}: {row['status']}{score}"
+                        f" ({row['model']}, prompt {row['prompt_sha256'][:8]})"
+                    )
+                    if said := row["rationale"] or row["detail"]:
+                        yield f"    {_plain(said)}"
 
 
 def _label(run: Path, part: str, qid: str, docid: str, sent: list[dict], asked: bool) -> str:
@@ -107,7 +117,7 @@ def show(run: Path, qid: str, docid: str) -> Iterator[str]:
         yield f"sent to {row['judge']} as {row['version']} {row['stage']} round {row['round']}: {row['reason']}{state}"
     if not sent:
         yield "not sent to any judge"
-    asked = list(_asked(run, part.shard, query, doc))
+    asked = list(_asked(run, part.shard, prompt.task_id(qid, documents[doc].as_py())))
     yield from asked or ["no call was made"]
     yield _label(run, part.shard, qid, documents[doc].as_py(), sent, bool(asked))
 
@@ -124,8 +134,10 @@ def main(arguments: list[str] | None = None) -> None:
     try:
         for line in show(run, given.qid, given.docid):
             print(line)
-    except (ValueError, OSError) as error:
+    except (Unknown, contracts.ContractError, store.StoreError, OSError) as error:
         sys.exit(f"lib.judge: {error}")
+    except (ValueError, LookupError, TypeError, pa.ArrowException) as error:
+        sys.exit(f"lib.judge: a file of {paths.shown(run)} is damaged ({type(error).__name__}: {error}); run the notebook that writes it again")
 
 
 if __name__ == "__main__":

@@ -1,12 +1,19 @@
 """The process that asks a judge for every pair of a set that is owed a call: `python -m lib.judge.client CONFIG.json`.
 
 Started by `lib.judge.rounds.ask`. Prints progress on stderr and one JSON summary on stdout. Ends with 0 when
-nothing is owed any more, with 3 when the server's answer stops the run (key, quota), with 128 + n after signal n.
+nothing is owed any more, with 3 when the server's answer stops the run (key, quota) or nobody answers at the url,
+with 128 + n after signal n.
+
+Until the first reply, or the first call that connected and took too long, one call is in flight, and a call that
+cannot connect is `unavailable`; the third in a row stops the run. Later, more than 3 x concurrency failed
+connections in a row do. The waits between them grow from a second or two at the default backoff, so that a
+server may start again meanwhile.
 """
 
 import asyncio
 import contextlib
 import hashlib
+import itertools
 import json
 import os
 import signal
@@ -17,12 +24,19 @@ from pathlib import Path
 
 from lib import processes
 from lib.judge import answers, contract, pairs, prompt, store, turns
+from lib.judge.answers import Turn
 from lib.judge.pairs import Pair
 from lib.judge.turns import Config
 
 NO_KEY = "none"  # for servers that ask for none
 STOPPED = 3
-_PATIENCE = frozenset({"rate limited", "server error", "timeout", "connection"})  # a new try at once would not help
+_ROUNDS = 3  # of calls without a connection, before nobody is believed to be there
+_PATIENCE = frozenset({"rate limited", "server error", "timeout"})  # a new try at once would not help
+
+
+def _lost(outcome) -> bool:
+    """No connection, or one that ended before its reply."""
+    return not outcome.replied and outcome.status != "timeout"
 
 
 class _Part:
@@ -49,10 +63,12 @@ class Run:
     def __init__(self, config: Config, key: str):
         from lib.judge import call  # here, so that the environment is cleared before the SDK reads it
 
-        self.config, self.call = config, call.call
+        self.config, self.call = turns.checked(config), call.call
         self.by = prompt.judge(config.model, config.prompt, **config.parameters)
         self.client = call.connect(config.base_url, key, config.concurrency, config.timeout)
-        self.slots = asyncio.Semaphore(config.concurrency)
+        self.slots = asyncio.Semaphore(1)  # the others come with the first reply
+        self.met = False  # somebody answers at the url
+        self.unheard = 0  # failed connections since the last reply
         self.halt = asyncio.Event()  # no further call
         self.stop: str | None = None  # no further pair: pairs that are being asked end their tries
         self.signal: int | None = None
@@ -66,35 +82,48 @@ class Run:
 
     async def ask_all(self) -> None:
         render, names = pairs.Pairs(self.config.run, self.by), turns.part_names(self.config)
-        for self.in_pass in range(1, self.config.passes + 1):
-            parts = [_Part(name, store.path(self.config.run, self.config.set, name)) for name in names]
-            for part in parts:
-                await self._issue(render, part)
-            while self.tasks:
-                await asyncio.wait(self.tasks)
-            if self.fault:
-                raise self.fault
-            names = [part.name for part in parts if part.gaps]
+        for name in names:  # a line that is no attempt is found before anything is paid
+            answers.history(self.config.run, name, store.SETS[self.config.set])
+        try:
+            for self.in_pass in range(1, self.config.passes + 1):
+                parts = [_Part(name, store.path(self.config.run, self.config.set, name)) for name in names]
+                for part in parts:
+                    await self._issue(render, part)
+                await self._landed()
+                if self.fault:
+                    raise self.fault
+                names = [part.name for part in parts if part.gaps]
+        finally:
+            self.halt.set()
+            await self._landed()
+
+    async def _landed(self) -> None:
+        while self.tasks:
+            await asyncio.wait(self.tasks)
 
     async def _issue(self, render: pairs.Pairs, part: _Part) -> None:
-        for pair, intent, turn in turns.owed(self.config, render, part.name):
-            if self.stop or self.halt.is_set():
-                break
-            if turn is None or turn[0] != self.in_pass:
-                part.gaps = part.gaps or turn is not None
-                await asyncio.sleep(0)
-                continue
-            await self.slots.acquire()
-            if self.stop or self.halt.is_set():  # a call that ended meanwhile said so
-                self.slots.release()
-                break
-            part.pending += 1
-            self.asked += 1
-            task = asyncio.create_task(self._ask(part, pair, intent, turn[1]))
-            self.tasks.add(task)
-            task.add_done_callback(lambda task: self._done(task, part))
-        part.issued = True
-        part.settle()
+        try:
+            for pair, intent, turn in turns.owed(self.config, render, part.name):
+                if self.stop or self.halt.is_set():
+                    break
+                if turn is None or turn.in_pass != self.in_pass:
+                    part.gaps = part.gaps or turn is not None
+                    await asyncio.sleep(0)
+                    continue
+                await self.slots.acquire()
+                if self.stop or self.halt.is_set():  # a call that ended meanwhile said so
+                    self.slots.release()
+                    break
+                if not self.asked:
+                    store.remember(self.config.run, self.config.set)
+                part.pending += 1
+                self.asked += 1
+                task = asyncio.create_task(self._ask(part, pair, intent, turn))
+                self.tasks.add(task)
+                task.add_done_callback(lambda task: self._done(task, part))
+        finally:
+            part.issued = True
+            part.settle()
 
     def _done(self, task: asyncio.Task, part: _Part) -> None:
         self.tasks.discard(task)
@@ -110,36 +139,59 @@ class Run:
             self.fault = self.fault or error
             self.halt.set()
 
-    async def _ask(self, part: _Part, pair: Pair, intent: dict, number: int) -> None:
-        while not self.halt.is_set():
-            outcome = await self.call(self.client, self.by, pair, self.config.timeout, self.config.key_variable)
-            part.append(self._row(pair, intent, number, outcome))
+    async def _ask(self, part: _Part, pair: Pair, intent: dict, turn: Turn) -> None:
+        left = turn.left
+        for tries in itertools.count():
+            if self.halt.is_set():
+                return
+            outcome = self._heard(await self.call(self.client, self.by, pair, self.config.timeout, self.config.key_variable))
+            part.append(self._row(pair, intent, turn.number + tries, outcome))
             self.classes[outcome.status] += 1
             if outcome.stop:
                 self.stop = self.stop or outcome.stop
+            if outcome.stop or outcome.judgment:
                 return
-            number += 1
-            if outcome.judgment:
-                return
-            if outcome.status in answers.FINAL or number > self.config.budget:
-                part.gaps = True
-                return
-            if outcome.status in _PATIENCE:
+            left -= outcome.status not in answers.UNCOUNTED
+            spent = left == 0 or outcome.status in answers.FINAL
+            part.gaps = part.gaps or spent
+            lost = _lost(outcome)
+            if lost or (outcome.status in _PATIENCE and not spent):  # where nobody is there, the next pair waits too
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(self.halt.wait(), self._wait(pair.key, number, outcome.wait))
+                    await asyncio.wait_for(self.halt.wait(), self._wait(pair.key, self._round() if lost else tries, outcome.wait))
+            if spent:
+                return
 
-    def _wait(self, key: str, number: int, asked_for: float | None) -> float:
+    def _heard(self, outcome):
+        """Keep count of who answers; the outcome, with a reason to stop where nobody does."""
+        if not _lost(outcome):
+            self.unheard = 0 if outcome.replied else self.unheard
+            if not self.met:
+                self.met = True
+                for _ in range(self.config.concurrency - 1):
+                    self.slots.release()
+            return outcome
+        self.unheard += 1
+        absent = outcome.unreached and not self.met
+        if self.unheard >= _ROUNDS if absent else self.unheard > _ROUNDS * self.config.concurrency:
+            self.halt.set()
+            outcome = outcome._replace(stop=f"nobody answers at {turns.shown(self.config.base_url)}; start the server or check the url")
+        return outcome._replace(status="unavailable") if absent else outcome
+
+    def _round(self) -> int:
+        return 2 + (self.unheard - 1) // (self.config.concurrency if self.met else 1)
+
+    def _wait(self, key: str, doublings: int, asked_for: float | None) -> float:
         if asked_for is not None:
             return min(asked_for, self.config.longest_wait)
-        jitter = hashlib.sha256(f"{key} {number}".encode()).digest()[0] / 255
-        return min(self.config.longest_wait, self.config.backoff * 2 ** (number - 2)) * (0.5 + 0.5 * jitter)
+        jitter = hashlib.sha256(f"{key} {doublings}".encode()).digest()[0] / 255
+        return min(self.config.longest_wait, self.config.backoff * 2.0**doublings) * (0.5 + 0.5 * jitter)
 
     def _row(self, pair: Pair, intent: dict, number: int, outcome) -> dict:
         said = outcome.judgment._asdict() if outcome.judgment else {}
         known = {
-            **intent, "key": pair.key, "query": pair.query, "doc": pair.doc, "pass": self.in_pass, "attempt": number,
+            **intent, **{name: said.get(name) for name in contract.FIELDS}, "cost": None,
+            "key": pair.key, "task_id": pair.task, "query": pair.query, "doc": pair.doc, "pass": self.in_pass, "attempt": number,
             "prompt_sha256": self.by.prompt.sha256, "schema_sha256": contract.SCHEMA_SHA256, "model": self.by.model,
-            **{name: said.get(name) for name in contract.FIELDS}, "cost": None,
             **{name: getattr(outcome, name) for name in ("status", "input_tokens", "output_tokens", "latency", "request_id", "detail", "reply")},
         }  # fmt: skip
         return {name: known[name] for name in store.COLUMNS}

@@ -57,7 +57,7 @@ def close(run: str | Path, sets: Sequence[str], by: Judge) -> pd.DataFrame:
     """The ledger, or LedgerError with the first ten offenders.
 
     An offender is a line where sent is not valid + gaps + withdrawn, a pair that stands twice in a version
-    (rounds are disjoint), or an attempt under the key of an intent that names another pair.
+    (rounds are disjoint), or an attempt under the key of an intent that is of another task.
     """
     told = ledger(run, sets, by)
     off = told[told["sent"] != told["valid"] + told["gaps"] + told["withdrawn"]]
@@ -87,9 +87,9 @@ def _repeats(run: str | Path, sets: Sequence[str]) -> list[str]:
 
 def _strangers(run: str | Path, sets: Sequence[str], by: Judge) -> list[str]:
     return [
-        f"an attempt of {name} for query {row['query']} doc {row['doc']} carries the key of query {own[0]} doc {own[1]}"
-        for name, row, own in _attempts(run, sets, by)
-        if own and own != (row["query"], row["doc"])
+        f"an attempt of {name} for task {row['task_id']} carries the key of task {task}"
+        for name, row, task in _attempts(run, sets, by)
+        if task and task != row["task_id"]
     ]
 
 
@@ -98,7 +98,7 @@ def calls(run: str | Path, sets: Sequence[str], by: Judge) -> pd.DataFrame:
 
     Former calls stay, and answer again when what they were made with comes back.
     """
-    found = Counter((name, bool(own)) for name, _, own in _attempts(run, sets, by))
+    found = Counter((name, task is not None) for name, _, task in _attempts(run, sets, by))
     lines = [
         {"set": name, "calls": found[name, True] + found[name, False], "today": found[name, True], "former": found[name, False]}
         for name in sets
@@ -106,14 +106,21 @@ def calls(run: str | Path, sets: Sequence[str], by: Judge) -> pd.DataFrame:
     return pd.DataFrame(lines, columns=["set", "calls", "today", "former"])
 
 
-def _attempts(run: str | Path, sets: Sequence[str], by: Judge) -> Iterator[tuple[str, dict, tuple[int, int] | None]]:
-    """Every attempt of the sets, with the pair of the intent that has its key, or None."""
+def _attempts(run: str | Path, sets: Sequence[str], by: Judge) -> Iterator[tuple[str, dict, str | None]]:
+    """Every attempt of the sets, with the task_id of today's intent that has its key, or None.
+
+    The keys of one part are in memory, those of the whole set where it was asked under another partition of the queries.
+    """
     render = Pairs(run, by)
     for name in sets:
-        routed = set(pairs.parts(run, name))
-        folder = Path(run) / "attempts" / name
-        for part in sorted(routed | {file.stem for file in folder.glob("part-*.jsonl")}):
-            rows = pairs.intents(run, name, part) if part in routed else None
-            known = {pair.key: (pair.query, pair.doc) for pair in render.render(part, rows)} if rows else {}
-            for row in store.read(store.path(run, name, part)):
-                yield name, row, known.get(row["key"])
+        routed = pairs.parts(run, name)
+        files = store.every(run, name)
+        if store.as_partitioned(run, name):
+            groups = [([file], [file.stem] if file.stem in routed else []) for file in files]
+        else:
+            groups = [(files, routed)]
+        for sources, parts in groups:
+            known = {pair.key: pair.task for part in parts for pair in render.render(part, pairs.intents(run, name, part))}
+            for source in sources:
+                for row in store.read(source):
+                    yield name, row, known.get(row["key"])

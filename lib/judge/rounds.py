@@ -34,9 +34,9 @@ def ask(run: str | Path, intents_set: str, by: Judge, url: str, **options) -> Su
     key_variable, parts, rounds, stages. Answered pairs are not asked; where no call is owed nothing is started.
     JudgeStopped says in one sentence why the client ended early; run again to go on.
     """
-    config = Config(
+    config = turns.checked(Config(
         run=str(run), set=intents_set, base_url=url, model=by.model, parameters=by.parameters, prompt=str(by.prompt.path), **options
-    )  # fmt: skip
+    ))  # fmt: skip
     for module in sources.closure("lib.judge.client"):
         trace.record("import", module)  # also when nothing is owed and no child imports them
     with processes.lock(Path(run)):
