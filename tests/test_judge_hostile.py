@@ -1,0 +1,145 @@
+"""What a server may send to do harm: headers, keys, endless replies, control characters."""
+
+import json
+import subprocess
+import sys
+import time
+
+import pytest
+from judge_script import KEY, Script, ask, content, error, fields, judge, pairs_of, rows, scores, serving, told, valid
+
+from lib import paths
+from lib.judge import __main__ as show
+from lib.judge import call, contract, store
+
+TASK = "0123456789abcdef"
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"retry-after": "Mon, 01 Jan 99999999999999999999 00:00:00 GMT"}, {"retry-after": "1.2.3"}, {"retry-after": "soon"},
+        {"retry-after": "-5"}, {"retry-after": ""}, {"retry-after": "Mon, 32 Foo 2020 99:99:99 +9999999999"}, {"retry-after-ms": "nan"},
+        {"retry-after-ms": "x"}, {"retry-after": "\x00" * 50}, {"retry-after": "Mon, 01 Jan 0000 00:00:00 GMT"}, {},
+    ],
+)  # fmt: skip
+def test_an_unreadable_retry_after_counts_as_none(headers):
+    assert call._retry_after(headers) is None
+
+
+def test_an_unreadable_retry_after_ends_no_run(tmp_path):
+    run = pairs_of(tmp_path, ["a"])
+    date = {"retry-after": "Mon, 01 Jan 99999999999999999999 00:00:00 GMT"}
+    with serving(Script({"a": [error(429, headers=date), valid(1)]})) as url:
+        assert ask(run, url)[1] == 0
+    assert scores(run) == {0: 1}
+
+
+def everything(run) -> str:
+    return "".join(file.read_text() for file in (run / "attempts").rglob("*.jsonl"))
+
+
+@pytest.mark.parametrize("key", [KEY, 'sk-"quoted"/and\\slashed', "sk.*+?()[]{}|^$"])
+def test_the_key_is_cut_out_of_everything_a_reply_says(tmp_path, key):
+    escaped = "".join(f"\\u{ord(character):04X}" for character in key)
+    half = escaped[:60] + json.dumps(key[10:])[1:-1]
+    spelt = {
+        "plain": valid(2, rationale=f"The key is {key}, is it not?"),
+        "escaped": lambda task: {"content": json.dumps(fields(1, task, rationale="@")).replace("@", f"it is {escaped}")},
+        "half": lambda task: {"content": json.dumps(fields(1, task, rationale="@")).replace("@", f"it is {half}")},
+        "in a field": valid(2, answer_validity="x" * 70 + key),
+        "as a field": lambda task: {"content": json.dumps(fields(2, task) | {key: 1})},
+        "refused": content(None, refusal=f"{'x' * 290}{key}"),
+        "message": error(400, message="y" * 275 + key),
+        "code": error(500, code=key),
+    }
+    run = pairs_of(tmp_path, list(spelt))
+    with serving(Script({name: [reply] for name, reply in spelt.items()})) as url:
+        ask(run, url, key=key, budget=1)
+    assert scores(run) == {0: 2, 1: 1, 2: 1}
+    assert [row["rationale"] for row in rows(run)][:3] == ["The key is [key], is it not?", "it is [key]", "it is [key]"]
+    for row in rows(run):
+        for text in (row["rationale"], row["detail"], row["reply"], row["request_id"]):
+            assert not text or not any(key[at : at + 6] in text for at in range(len(key) - 5)), text
+    assert escaped not in everything(run).replace("\\\\", "\\")
+
+
+def test_a_request_id_is_cleaned_before_it_is_cut():
+    pair = type("Pair", (), {"messages": [{"content": "the query and the document"}]})()
+    outcome = call._clean(call.Outcome("ok", request_id="r" * 190 + KEY), KEY, pair)
+    assert outcome.request_id == "r" * 190 + "[key]"
+
+
+def test_an_endless_reply_is_judged_whole_and_kept_in_part(tmp_path):
+    long = "x" * 150_000
+    spelt = {
+        "words": content(long), "broken": valid(2, rationale=long), "padded": lambda task: {"content": json.dumps(fields(2, task)) + " " * 150_000},
+        "short": valid(1),
+    }  # fmt: skip
+    run = pairs_of(tmp_path, list(spelt))
+    with serving(Script({name: [reply] for name, reply in spelt.items()})) as url:
+        ask(run, url, budget=1)
+    assert told(run) == {0: "not JSON", 1: "contract violation", 2: "ok", 3: "ok"}
+    by_doc = {row["doc"]: row for row in rows(run)}
+    for doc in range(3):
+        assert len(by_doc[doc]["reply"]) == 100_000
+        assert by_doc[doc]["detail"].endswith("characters is kept to its first 100,000") and len(by_doc[doc]["detail"]) < 400
+    assert by_doc[0]["detail"].startswith("the reply is not JSON") and by_doc[3]["detail"] is None
+
+
+def test_twenty_thousand_keys_are_checked_in_no_time():
+    keys = [f'"k{number}": 1' for number in range(20_000)]
+    started = time.perf_counter()
+    for reply in ("{" + ", ".join([*keys, '"k19999": 2']) + "}", "{" + ", ".join(keys) + "}"):
+        with pytest.raises(contract.ContractViolation, match="'k19999' stands twice|has the unknown fields"):
+            contract.check(reply, TASK)
+    assert time.perf_counter() - started < 1.0
+
+
+def test_a_repeated_key_of_a_million_letters_makes_a_short_reason():
+    with pytest.raises(contract.ContractViolation) as caught:
+        contract.check('{"%s": 1, "%s": 2}' % (("k" * 1_000_000,) * 2), TASK)
+    assert len(caught.value.reason) < 200
+
+
+def test_show_escapes_what_a_terminal_obeys_or_cannot_print(tmp_path):
+    run = pairs_of(tmp_path, ["a", "b"])
+    said = "red \x1b[31m, bell \x07, back \x9b2J, turned \u202e, half \ud800, and é\nα"
+    with serving(Script({"a": [content(None, refusal=said)], "b": [valid(1, rationale="\x1b]0;title\x07 α")]})) as url:
+        ask(run, url, budget=1)
+    assert list(show.show(run, "q0", "d0"))[-2] == r"    red \x1b[31m, bell \x07, back \x9b2J, turned \u202e, half \ud800, and é α"
+    assert r"    \x1b]0;title\x07 α" in show.show(run, "q0", "d1")
+
+
+@pytest.mark.parametrize(
+    "broken, text, said",
+    [
+        ("queries/manifest.json", "{", "manifest.json"),
+        ("intents/v1/part-00000.parquet", "PAR1", "part-00000.parquet"),
+        ("attempts/v1/part-00000.jsonl", "{}\n{}\n", "line 1 is no attempt"),
+        ("attempts/v1/queries.json", "{}", "queries.json is no list of partitions"),
+    ],
+)
+def test_a_broken_file_is_one_sentence(tmp_path, broken, text, said):
+    run = pairs_of(tmp_path, ["a"])
+    with serving(Script({"*": [valid(1)]})) as url:
+        ask(run, url)
+    (run / broken).write_text(text)
+    done = subprocess.run(
+        [sys.executable, "-m", "lib.judge", "show", "q0", "d0", "--run", str(run)], cwd=paths.ROOT, capture_output=True, text=True
+    )
+    assert done.returncode == 1 and said in done.stderr and len(done.stderr.splitlines()) == 1
+
+
+def test_a_last_line_without_its_line_feed_was_paid_for(tmp_path):
+    run = pairs_of(tmp_path, ["a", "b"])
+    script = Script({"*": [valid(1)]})
+    with serving(script) as url:
+        ask(run, url)
+        source = store.path(run, "v1", "part-00000")
+        source.write_bytes(source.read_bytes()[:-1])
+        assert ask(run, url)[0]["calls"] == 0 and scores(run) == {0: 1, 1: 1}
+        ask(run, url, parameters={"temperature": 0.5})
+    assert source.read_bytes().count(b"\n") == len(rows(run)) == 4
+    assert not list(source.parent.glob("*.torn-*")) and scores(run) == {0: 1, 1: 1}
+    assert judge().parameters == {"temperature": 0.0}
