@@ -16,6 +16,7 @@ from lib import files, paths, trace
 
 DEPTH = 100  # hits a route keeps for a query
 CUT = 20  # fused places a query keeps
+TOP = 5  # dense ranks that go to the LLM whatever the length, and are not reranked
 
 
 def _places(value: pa.DataType, size: int) -> pa.DataType:

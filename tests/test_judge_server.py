@@ -9,7 +9,7 @@ import pytest
 
 from lib.sample import failures, judge_server, personality
 from lib.sample.received import Planted, Unknown, slots
-from tests.planted_judge import CONTRACT, DOCUMENTS, LEAD, PAIRS, QUERIES, TASK, WHOLE, ask, is_good, is_legal, plant, post, relation, request
+from planted_judge import CONTRACT, DOCUMENTS, LEAD, PAIRS, QUERIES, TASK, WHOLE, ask, is_good, is_legal, plant, post, relation, request
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ import pytest
 
 from lib import paths
 from lib.sample import judge_server
-from tests.planted_judge import DOCUMENTS, PAIRS, QUERIES, ask, is_good, plant, start
+from planted_judge import DOCUMENTS, PAIRS, QUERIES, ask, is_good, plant, start
 
 
 @pytest.fixture(scope="module")

@@ -286,7 +286,7 @@ def test_the_status_counts_shards_gaps_and_money(checkout):
         {"query": 0, "doc": 1, "status": "ok", "cost": 0.25},
         {"query": 0, "doc": 2, "status": "refusal", "cost": 0.25},
     ]
-    lines = [json.dumps({"key": str(call["doc"]), "version": "v1", "stage": "pick", **call}) for call in calls]
+    lines = [json.dumps({"key": str(call["doc"]), "task_id": str(call["doc"]), "version": "v1", "stage": "pick", **call}) for call in calls]
     (run / "attempts" / "v1" / "part-00000.jsonl").write_text("\n".join(lines) + '\n{"torn')
     said = checkout.run(plan, "--status").stdout
     assert "01-a                 never run" in said

@@ -1,4 +1,4 @@
-"""The process that asks a judge for every pair of a set that is owed a call: `python -m lib.judge.client CONFIG.json`.
+"""The process that asks a judge for every pair of a set that is owed a call: `python -m lib.judge.client CONFIG.json ...`.
 
 Started by `lib.judge.rounds.ask`. Prints progress on stderr and one JSON summary on stdout. Ends with 0 when
 nothing is owed any more, with 3 when the server's answer stops the run (key, quota) or nobody answers at the url,
@@ -240,20 +240,22 @@ def take_key(variable: str) -> str:
 
 
 def main(arguments: list[str] | None = None) -> int:
+    """Ask the sets of the configurations one after the other; a line of summary each, the first that stops ends all."""
     processes.die_with_parent()
-    (source,) = sys.argv[1:] if arguments is None else arguments
-    config = Config(**json.loads(Path(source).read_text()))
+    configs = [Config(**json.loads(Path(source).read_text())) for source in (sys.argv[1:] if arguments is None else arguments)]
     try:
-        key = take_key(config.key_variable)
-        with processes.lock(Path(config.run)):
-            summary, code = asyncio.run(_main(config, key))
+        key = take_key(configs[0].key_variable)
+        for config in configs:
+            with processes.lock(Path(config.run)):
+                summary, code = asyncio.run(_main(config, key))
+            print(json.dumps(summary), flush=True)
+            if code:
+                print(f"lib.judge.client: {config.set}: {summary['stopped']}", file=sys.stderr)
+                return code
     except (OSError, ValueError, processes.Locked) as error:
         print(f"lib.judge.client: {error}", file=sys.stderr)
         return 1
-    print(json.dumps(summary))
-    if summary["stopped"]:
-        print(f"lib.judge.client: {summary['stopped']}", file=sys.stderr)
-    return code
+    return 0
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -34,15 +35,19 @@ def ask(run: str | Path, intents_set: str, by: Judge, url: str, **options) -> Su
     key_variable, parts, rounds, stages. Answered pairs are not asked; where no call is owed nothing is started.
     JudgeStopped says in one sentence why the client ended early; run again to go on.
     """
-    config = turns.checked(Config(
-        run=str(run), set=intents_set, base_url=url, model=by.model, parameters=by.parameters, prompt=str(by.prompt.path), **options
-    ))  # fmt: skip
+    return ask_sets(run, [intents_set], by, url, **options)[0]
+
+
+def ask_sets(run: str | Path, sets: Sequence[str], by: Judge, url: str, **options) -> list[Summary]:
+    """`ask` for several sets, one after the other, by one client."""
     for module in sources.closure("lib.judge.client"):
         trace.record("import", module)  # also when nothing is owed and no child imports them
+    common = {"run": str(run), "base_url": url, "model": by.model, "parameters": by.parameters, "prompt": str(by.prompt.path)} | options
+    configs = [turns.checked(Config(set=name, **common)) for name in sets]
     with processes.lock(Path(run)):
-        if not _owes(config, by):
-            return Summary(intents_set, 0, 0, {})
-        return _run_child(config)
+        owing = [config for config in configs if _owes(config, by)]
+        said = _run_child(owing) if owing else {}
+    return [said.get(name, Summary(name, 0, 0, {})) for name in sets]
 
 
 def _owes(config: Config, by: Judge) -> bool:
@@ -50,17 +55,18 @@ def _owes(config: Config, by: Judge) -> bool:
     return any(turn for name in turns.part_names(config) for _, _, turn in turns.owed(config, render, name))
 
 
-def _run_child(config: Config) -> Summary:
-    with tempfile.NamedTemporaryFile("w", suffix=".json", prefix="qrelbook-judge-") as handle:
-        json.dump(config._asdict(), handle)
-        handle.flush()
-        child = processes.child("lib.judge.client", handle.name, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+def _run_child(configs: list[Config]) -> dict[str, Summary]:
+    with tempfile.TemporaryDirectory(prefix="qrelbook-judge-") as folder:
+        written = [Path(folder) / f"{config.set}.json" for config in configs]
+        for path, config in zip(written, configs, strict=True):
+            path.write_text(json.dumps(config._asdict()))
+        child = processes.child("lib.judge.client", *map(str, written), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         last = ""
         try:
             for line in child.stderr:
                 print(line, end="", file=sys.stderr, flush=True)
                 last = line.strip() or last
-            said = child.stdout.read()
+            said = [json.loads(line) for line in child.stdout]
             code = child.wait()
         except BaseException:
             child.terminate()  # it writes what is in flight, then ends
@@ -68,6 +74,5 @@ def _run_child(config: Config) -> Summary:
             raise
     if code != 0:
         reason = last.removeprefix("lib.judge.client: ") if last else "it said nothing"
-        raise JudgeStopped(f"the judge client for {config.set} ended with {code}: {reason}; run again to go on, what came back is kept")
-    summary = json.loads(said)
-    return Summary(summary["set"], summary["asked"], summary["calls"], summary["by_class"])
+        raise JudgeStopped(f"the judge client ended with {code}: {reason}; run again to go on, what came back is kept")
+    return {summary["set"]: Summary(summary["set"], summary["asked"], summary["calls"], summary["by_class"]) for summary in said}

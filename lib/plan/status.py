@@ -58,7 +58,7 @@ def _attempts(run: Path) -> tuple[int, Counter, float | None]:
 
     A pair of a stage is a gap while no call of its last key (its prompt and model) was answered; its class is the
     status of its last call. The ledger knows also the pairs that were never asked.
-    All calls of a pair lie in one file, so one file at a time is held in memory.
+    One file at a time is held in memory: a pair whose calls lie in two, since the queries were cut into parts anew, counts in both.
     """
     calls, gaps, money = 0, Counter(), None
     for path in sorted((run / "attempts").rglob("part-*.jsonl")):
@@ -71,7 +71,7 @@ def _attempts(run: Path) -> tuple[int, Counter, float | None]:
                     continue
                 calls += 1
                 money = money if call["cost"] is None else (money or 0.0) + call["cost"]
-                pair = (f"{call['version']} {call['stage']}", call["query"], call["doc"])
+                pair = (f"{call['version']} {call['stage']}", call["task_id"])
                 key, status = last.get(pair, (None, None))
                 if key != call["key"] or status not in ANSWERED:
                     last[pair] = call["key"], call["status"]

@@ -13,7 +13,6 @@ import numpy as np
 import pyarrow as pa
 
 from lib import contracts
-from lib.retrieval import kernels
 
 
 class Hits(NamedTuple):
@@ -50,6 +49,8 @@ def merge(a: Hits, b: Hits, k: int) -> Hits:
 
     Exact: a document's score does not depend on the part it stands in.
     """
+    from lib.retrieval import kernels  # numba: only who searches waits for it
+
     merged = none(len(a.doc), k)
     kernels.merge(a.doc, a.score, b.doc, b.score, merged.doc, merged.score)
     return merged

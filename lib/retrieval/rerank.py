@@ -14,13 +14,12 @@ import numpy as np
 import pyarrow as pa
 
 from lib import contracts, corpus, text
-from lib.contracts import CUT
+from lib.contracts import CUT, TOP
 from lib.draw import first_by_hash
 from lib.engine import Stage
 from lib.retrieval import fusion
 from lib.retrieval.parts import distinct_lists, folders, part_of, shards
 
-TOP = 5  # dense ranks 1-5 go to the LLM whatever their length, and are not reranked
 BATCH = 512  # pairs whose texts are in memory at once
 
 

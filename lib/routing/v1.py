@@ -3,8 +3,8 @@
 import numpy as np
 import pyarrow as pa
 
+from lib.contracts import TOP
 from lib.draw import unit_hash
-from lib.retrieval.rerank import TOP
 from lib.routing.intents import RoutingError, by_query, intents
 
 

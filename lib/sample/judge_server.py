@@ -18,7 +18,7 @@ import tempfile
 import time
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from subprocess import DEVNULL, TimeoutExpired
 
@@ -72,6 +72,9 @@ def running(
                 yield ready.read_text()
             except Exception as error:  # of the block; where the server has ended, that is why
                 failed = error
+            if failed:  # a server that is just ending shows at its client first
+                with suppress(TimeoutExpired):
+                    child.wait(1)
             if child.poll() is not None:
                 raise RuntimeError(_last_words(errors, f"the local judge ended in use with exit code {child.returncode}")) from failed
             if failed:
