@@ -16,7 +16,7 @@ test-all: $(STAMP) $(CLUSTER)
 	$(BIN)/python -m pytest -q -m slow
 
 lab: $(STAMP)
-	$(BIN)/jupyter lab
+	$(BIN)/jupyter lab $(if $(filter 0,$(shell id -u)),--allow-root) $(LAB)
 
 # The stamp is written last and named after pyproject and lock: a broken install leaves none, and an old one does not fit.
 $(STAMP):
