@@ -71,7 +71,7 @@ def test_a_terminated_client_writes_what_came_back_and_says_so(tmp_path):
         out, said = process.communicate(timeout=30)
     assert process.returncode == 128 + signal.SIGTERM
     assert json.loads(out)["calls"] == len(rows(run)) == sum(script.calls.values()) == 4
-    assert said.splitlines()[-1] == "lib.judge.client: stopped by signal 15"
+    assert said.splitlines()[-1] == "lib.judge.client: v1: stopped by signal 15"
 
 
 @pytest.mark.slow

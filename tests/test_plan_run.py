@@ -45,6 +45,7 @@ def alive(pid: int) -> bool:
     return psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
 
 
+@pytest.mark.slow
 def test_a_notebook_is_skipped_while_its_manifest_holds(checkout):
     plan = two(checkout)
     first = checkout.run(plan)
@@ -111,6 +112,7 @@ def starts(checkout, tmp_path) -> list[Path]:
     return folders
 
 
+@pytest.mark.slow
 def test_case_38_paths_are_the_same_from_every_start_folder(checkout, tmp_path):
     case = json.loads((Path(__file__).parent / "cases" / "38-notebook-folder-and-leftovers.json").read_text())
     plan, seen = two(checkout), []
