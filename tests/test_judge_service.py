@@ -28,6 +28,23 @@ def test_a_service_that_cannot_be_used_stops_the_run_and_costs_no_pair_its_calls
     assert [row["attempt"] for row in rows(run) if row["doc"] == 0] == [1, 2, 3, 4, 5]
 
 
+def test_a_server_that_refuses_every_request_as_it_is_stops_the_run_with_its_words(tmp_path):
+    run = pairs_of(tmp_path, [f"t{i}" for i in range(40)])
+    script = Script({"*": [error(400, "unsupported_value")] * 40})
+    with serving(script) as url:
+        summary, ended = ask(run, url, concurrency=1)
+    assert ended == client.STOPPED and sum(script.calls.values()) == 10
+    assert "the first 10 requests were refused and none was answered (" in summary["stopped"] and summary["stopped"].endswith("mend the model, its sampling or the server")
+
+
+def test_refusals_after_a_valid_reply_are_each_pairs_own(tmp_path):
+    run = pairs_of(tmp_path, [f"t{i}" for i in range(20)])
+    script = Script({"t0": [valid(1)], "*": [error(400)] * 2})
+    with serving(script) as url:
+        assert ask(run, url, concurrency=1, passes=1)[1] == 0
+    assert told(run)[0] == "ok" and set(list(told(run).values())[1:]) == {"rejected"}
+
+
 def test_a_spent_quota_costs_no_pair_its_calls(tmp_path):
     run = pairs_of(tmp_path, ["a"])
     with serving(Script({"a": [error(429, "insufficient_quota")] * 3 + [valid(2)]})) as url:

@@ -90,9 +90,17 @@ def test_a_value_that_the_comment_does_not_name_is_refused(checkout):
     assert checkout.run(str(checkout.plan("02-more: {kind: b}")), "--check").returncode == 0
 
 
+def test_a_number_below_the_least_that_the_comment_names_is_refused(checkout):
+    checkout.notebook("02-more", "n: int = 3  # at least 1: how many", "1 / 0")
+    assert refused(checkout, "01-corpus: {}\n02-more: {n: 0}") == "notebooks/02-more.ipynb: n = 0 is less than 1"
+    assert checkout.run(str(checkout.plan("02-more: {n: 1}")), "--check").returncode == 0
+
+
 def test_a_judge_from_the_environment_needs_its_url(checkout):
-    checkout.notebook("02-more", 'judge: str = "sample"  # who', "1 / 0")
-    assert "QRELBOOK_JUDGE_URL is not set" in refused(checkout, "01-corpus: {}\n02-more: {judge: env}")
+    for name in ("02-more", "03-more"):
+        checkout.notebook(name, 'judge: str = "sample"  # who', "1 / 0")
+    said = refused(checkout, "everywhere: {judge: env}\n02-more: {}\n03-more: {}")
+    assert said == "judge is env and QRELBOOK_JUDGE_URL is not set; set it to the url of the judge's server"
 
 
 def test_a_missing_input_file_is_refused(checkout):

@@ -31,6 +31,7 @@ from lib.judge.turns import Config
 NO_KEY = "none"  # for servers that ask for none
 STOPPED = 3
 _ROUNDS = 3  # of calls without a connection, before nobody is believed to be there
+_REFUSED = 10  # requests refused before the first valid reply that stop the run
 _PATIENCE = frozenset({"rate limited", "server error", "timeout"})  # a new try at once would not help
 
 
@@ -69,6 +70,7 @@ class Run:
         self.slots = asyncio.Semaphore(1)  # the others come with the first reply
         self.met = False  # somebody answers at the url
         self.unheard = 0  # failed connections since the last reply
+        self.refused: int | None = 0  # requests refused so far; None after the first valid reply
         self.halt = asyncio.Event()  # no further call
         self.stop: str | None = None  # no further pair: pairs that are being asked end their tries
         self.signal: int | None = None
@@ -162,7 +164,14 @@ class Run:
                 return
 
     def _heard(self, outcome):
-        """Keep count of who answers; the outcome, with a reason to stop where nobody does."""
+        """Keep count of who answers; the outcome, with a reason to stop where nobody does, or where all is refused."""
+        if outcome.judgment:
+            self.refused = None
+        elif outcome.status == "rejected" and self.refused is not None:
+            self.refused += 1
+            if self.refused >= _REFUSED:
+                reason = f"the first {self.refused} requests were refused and none was answered ({outcome.detail})"
+                outcome = outcome._replace(stop=f"{reason}; mend the model, its sampling or the server")
         if not _lost(outcome):
             self.unheard = 0 if outcome.replied else self.unheard
             if not self.met:

@@ -4,7 +4,8 @@ Every notebook has a parameter `run`, the name of the run folder, which the plan
 A parameter whose name ends in `_file` or `_folder` holds the path of an input that is there before
 the plan starts, absolute or relative to the root; empty text means none.
 
-A comment that begins with `one of a, b, c:` names all values that the parameter takes.
+A comment that begins with `one of a, b, c:` names all values that the parameter takes, one that
+begins with `at least 1:` the smallest.
 
 The key `everywhere` of a plan holds parameters that go to each notebook that takes them, so that a
 threshold that several notebooks know is written once; what stands under a notebook beats it.
@@ -57,7 +58,7 @@ def jobs(plan: Path, sets: list[str] = ()) -> list[Job]:
         cells = hashlib.sha256(json.dumps(notebook.cells).encode()).hexdigest()
         found.append(Job(name, notebook.path, values, cells, inputs))
     if problems:
-        raise PlanError("\n".join(problems))
+        raise PlanError("\n".join(dict.fromkeys(problems)))  # what several notebooks share is said once
     return found
 
 
@@ -104,8 +105,11 @@ def _values(notebook: reading.Notebook, given: dict, run: str) -> tuple[dict, li
         choices = reading.choices(takes[name]) if name in takes else []
         if choices and value not in choices:
             problems.append(f"{shown}: {name} = {value!r} is none of {', '.join(choices)}")
+        least = reading.least(takes[name]) if name in takes else None
+        if least is not None and value < least:
+            problems.append(f"{shown}: {name} = {value!r} is less than {least}")
     if values.get("judge") == "env" and not os.environ.get("QRELBOOK_JUDGE_URL"):
-        problems.append(f"{shown}: judge is env and QRELBOOK_JUDGE_URL is not set; set it to the url of the judge's server")
+        problems.append("judge is env and QRELBOOK_JUDGE_URL is not set; set it to the url of the judge's server")
     return values, problems
 
 

@@ -114,6 +114,12 @@ def choices(parameter: Parameter) -> list[str]:
     return [choice.strip() for choice in match[1].split(",")] if match else []
 
 
+def least(parameter: Parameter) -> int | None:
+    """The smallest value that the parameter's comment allows: `at least 1: ...`."""
+    match = re.match(r"at least (-?\d+):", parameter.comment)
+    return int(match[1]) if match and parameter.kind in ("int", "float") else None
+
+
 def _parameters(source: str) -> dict[str, Parameter]:
     comments = {
         token.start[0]: token.string.lstrip("# ")
