@@ -18,11 +18,12 @@ test-all: $(STAMP) $(CLUSTER)
 lab: $(STAMP)
 	$(BIN)/jupyter lab $(if $(filter 0,$(shell id -u)),--allow-root) $(LAB)
 
+# pip compiles what it installs: where PYTHONDONTWRITEBYTECODE is set, nobody else would, and every kernel started twice as slowly.
 # The stamp is written last and named after pyproject and lock: a broken install leaves none, and an old one does not fit.
 $(STAMP):
 	@$(PYTHON) -c 'import sys; sys.exit(None if sys.version_info >= (3, 11) else "qrelbook needs Python 3.11 or later, $(PYTHON) is older; run make PYTHON=/path/to/python3.11")'
 	@rm -rf .venv
-	@$(PYTHON) -m venv .venv && $(BIN)/pip install --quiet --no-compile -r requirements.lock && $(BIN)/pip install --quiet --no-deps -e . \
+	@$(PYTHON) -m venv .venv && $(BIN)/pip install --quiet -r requirements.lock && $(BIN)/pip install --quiet --no-deps -e . \
 	  || { rm -rf .venv; echo "make: the packages of requirements.lock were not installed, so there is no .venv; see pip's message above" >&2; exit 1; }
 	@touch $@
 
