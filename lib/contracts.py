@@ -72,6 +72,23 @@ TABLES: dict[str, pa.Schema] = {
         null="score query_evaluable answer_validity reason_codes confidence rationale input_tokens output_tokens "
         "cost latency request_id detail reply",
     ),
+    # one row a pair sent to the LLM: what the attempts say to it. answer is ok, unevaluable, withdrawn, or the class of the gap
+    "answers": _schema(
+        ("query", _i32), ("doc", _i32), ("version", _text), ("stage", _text), ("round", _i16), ("reason", _text), ("rank", _i16),
+        ("key", _text), ("task_id", _text), ("answer", _text), ("score", pa.int8()), ("query_evaluable", _bool),
+        ("prompt_sha256", _text), ("model", _text),
+        null="score query_evaluable prompt_sha256 model",
+    ),
+    # one row a document or a query, in its order: the token ids that the relevance model reads of it, before the pair is cut
+    "tokens": _schema(("ids", pa.list_(pa.field("item", _i32, nullable=False))),),
+    # one row a labelled pair that the relevance model is trained on, or held out
+    "examples": _schema(("query", _i32), ("doc", _i32), ("label", pa.int8()), ("held_out", _bool)),
+    # one row a held-out pair, as a checkpoint scores it
+    "predictions": _schema(("query", _i32), ("doc", _i32), ("label", pa.int8()), ("prediction", _f32)),
+    # one row a pair that the relevance model scores; tokens of the pair as it is read
+    "student_pairs": _schema(("query", _i32), ("doc", _i32), ("tokens", _i32)),
+    # one row a pair scored by the relevance model; checkpoint is ARM/STEP, gate the hash of the gate's record
+    "scores": _schema(("query", _i32), ("doc", _i32), ("score", _f32), ("checkpoint", _text), ("gate", _text)),
     # one row a judged pair; label is null where the query cannot be evaluated
     "labels": _schema(
         ("qid", _text), ("docid", _text), ("label", pa.int8()), ("query_evaluable", _bool), ("judge", _text),
