@@ -1,0 +1,1 @@
+"""The relevance model distilled from the judge: tokens, examples, training, scores, the gate, labelling."""
