@@ -1,5 +1,6 @@
 """Percentile bootstrap over queries: queries are drawn, never pairs, since pairs of one query hang together."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -34,3 +35,38 @@ def mean_interval(values: np.ndarray, resamples: int = 2_000, seed: int = 0, lev
     ])
     low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2])
     return Interval(float(values.mean()), float(low), float(high), len(values))
+
+
+class Estimate(NamedTuple):
+    """A statistic of `queries` queries with its 95% interval; low and high are NaN where the draws do not settle it."""
+
+    value: float
+    low: float
+    high: float
+    queries: int
+
+
+def sums_interval(sums: np.ndarray, statistic: Callable[[np.ndarray], np.ndarray], resamples: int = 2_000, seed: int = 0, level: float = 0.95) -> Estimate:
+    """A statistic of sums over queries, such as a ratio, with the percentile interval of `resamples` draws of the queries.
+
+    sums: float64[queries, k], what each query adds; statistic: float64[n, k] summed rows -> float64[n], NaN where it has
+    no value. Two arms on the same queries are paired by standing in the same rows: one draw serves both. A draw without
+    a value is left out; where more than 1 - `level` of the draws have none, the interval has no ends.
+    """
+    sums = np.asarray(sums, dtype=np.float64)
+    if not np.isfinite(sums).all():
+        raise ValueError(f"{int((~np.isfinite(sums).all(axis=1)).sum())} of {len(sums)} queries have a sum that is not finite; leave them out, and count them")
+    if not len(sums):
+        return Estimate(float("nan"), float("nan"), float("nan"), 0)
+    random, n, columns = np.random.default_rng(seed), len(sums), sums.T.copy()
+    drawn = np.empty((resamples, sums.shape[1]))
+    for draw in drawn:
+        rows = random.integers(0, n, n)
+        for i, column in enumerate(columns):
+            draw[i] = column[rows].sum()
+    values = statistic(drawn)
+    values = values[~np.isnan(values)]
+    low = high = float("nan")
+    if len(values) >= level * resamples:
+        low, high = np.quantile(values, [(1 - level) / 2, (1 + level) / 2])
+    return Estimate(float(statistic(sums.sum(axis=0, keepdims=True))[0]), float(low), float(high), n)
