@@ -5,7 +5,7 @@ Kappa after Cohen (1960, 1968), weights |i - j| or (i - j)^2 on the places of th
 whole: a label that neither gave has a row and a column of zeros.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -124,3 +124,21 @@ def _values(labels) -> np.ndarray:
     if kind not in ("integer", "floating", "mixed-integer-float", "empty"):
         raise ValueError(f"labels are numbers or null, and these are {kind}, such as {column.dropna().iloc[0]!r}")
     return column.to_numpy(dtype=np.float64, na_value=np.nan)
+
+
+def measures_table(found: Mapping[tuple[str, ...], Agreement], names: Sequence[str]) -> pd.DataFrame:
+    """One row a comparison, named by its key under `names`: n, unevaluable, every measure, and why one is missing."""
+    rows = [dict(zip(names, key, strict=True)) | {"n": one.n, "unevaluable": one.unevaluable}
+            | {f"{one.labels[0]} against {one.labels[-1]}" if name == "opposite" else name.replace("_", " "): getattr(one, name) for name in MEASURES} | {"undefined": one.undefined} for key, one in found.items()]
+    return pd.DataFrame(rows)
+
+
+def labels_table(found: Mapping[tuple[str, ...], Agreement], names: Sequence[str]) -> pd.DataFrame:
+    """The full tables: one row a comparison and label of `a`, with its n, the counts by label of `b`, and the row's shares."""
+    rows = []
+    for key, one in found.items():
+        for label, counts, shares in zip(one.labels, one.table, one.row_shares(), strict=True):
+            rows.append(dict(zip(names, key, strict=True)) | {"label": label, "n": int(counts.sum())}
+                        | {str(other): int(count) for other, count in zip(one.labels, counts, strict=True)}
+                        | {f"share {other}": share for other, share in zip(one.labels, shares or [None] * len(one.labels), strict=True)})
+    return pd.DataFrame(rows)

@@ -1,0 +1,145 @@
+"""Pairs with a label of the LLM and a score of the relevance model, in four parts. Source: spec, "Overlap".
+
+Picks, long pairs that the model scores besides, short source pages, and the trial. To check the model on them, what it
+has seen in training is left out: null labels first, then training pairs, then pairs of the same two texts; and in a
+second column every pair of a training query.
+"""
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from lib import contracts, corpus
+from lib.judge import answers
+from lib.stats.agreement import Agreement, of_table
+from lib.stats.positives import pair_keys
+from lib.student.cuts import label_of
+from lib.student.examples import normalised
+
+PARTS = {"pick": "picks", "long": "long", "source_page": "source pages", "trial": "trial"}  # by stage of the LLM's label
+ANSWERS, SCORES = ("source_page", "v1", "v2_gap", "v2"), ("v1", "v2")  # the first set that labels a pair wins
+LEFT_OUT = ("null", "training pairs", "equal texts")
+CHECKED, UNSEEN = "all", "no training query"
+
+
+class Seen(NamedTuple):
+    """What the relevance model was trained on. Equal texts have one number: that of the first row that holds them.
+
+    pairs: sorted `pair_keys` of the training pairs; texts: of their texts' numbers; queries: sorted numbers of the
+    training queries. query_text and doc_text: int64 number of each row; query texts are compared as the split does
+    (casefolded, white space folded), document texts as they are.
+    """
+
+    pairs: np.ndarray
+    texts: np.ndarray
+    queries: np.ndarray
+    query_text: np.ndarray
+    doc_text: np.ndarray
+
+
+class Part(NamedTuple):
+    """One part of the overlap: how many pairs, how many were left out of the check and why, and the two checks."""
+
+    pairs: int
+    left_out: dict[str, int]
+    checked: dict[str, Agreement]  # by CHECKED, UNSEEN
+
+
+def seen(run: str | Path) -> Seen:
+    """Read the training pairs of `examples/` and number the texts of all queries and documents (8 bytes a row)."""
+    run = Path(run)
+    query_text = _numbered(normalised(text) for text in _texts(run, "queries"))
+    doc_text = _numbered(_texts(run, "documents"))
+    rows = contracts.read("examples", run / "examples", ["query", "doc", "held_out"]).to_pandas().query("not held_out")
+    query, doc = rows["query"].to_numpy(), rows["doc"].to_numpy()
+    return Seen(np.sort(pair_keys(query, doc)), np.unique(pair_keys(query_text[query], doc_text[doc])), np.unique(query_text[query]), query_text, doc_text)
+
+
+def _texts(run: Path, table: str) -> Iterator[str]:
+    read = {"queries": corpus.queries, "documents": corpus.documents}[table]
+    for part in corpus.parts(run, table):
+        yield from read(run, part.shard, ["text"])["text"].to_pylist()
+
+
+def _numbered(texts: Iterator[str]) -> np.ndarray:
+    """The first row with the same text, of each row; by 64-bit hashes: among 4 million texts two others meet with a chance of 1 in 2 million."""
+    hashes = np.fromiter((int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big") for text in texts), np.uint64)
+    _, first, row = np.unique(hashes, return_index=True, return_inverse=True)
+    return first[row]
+
+
+def parts(run: str | Path, known: Seen) -> dict[str, Part]:
+    """The overlap by part, in the order of PARTS. ValueError where a pair with both has a stage of no part."""
+    count = {part: dict.fromkeys(("pairs", *LEFT_OUT), 0) for part in PARTS.values()}
+    tables = {part: {name: np.zeros((3, 3), np.int64) for name in (CHECKED, UNSEEN)} for part in PARTS.values()}
+    for rows in _pairs(Path(run)):
+        left_out, fresh = _left_out(rows, known)
+        for part in rows["part"].unique():
+            here = (rows["part"] == part).to_numpy()
+            count[part]["pairs"] += int(here.sum())
+            for name in LEFT_OUT:
+                count[part][name] += int((here & (left_out == name)).sum())
+            for name, kept in ((CHECKED, left_out == ""), (UNSEEN, (left_out == "") & fresh)):
+                label, cut = (rows.loc[here & kept, column].to_numpy().astype(np.int64) for column in ("label", "cut"))
+                tables[part][name] += np.bincount(label * 3 + cut, minlength=9).reshape(3, 3)
+    return {part: Part(count[part]["pairs"], {name: count[part][name] for name in LEFT_OUT}, {name: of_table(table) for name, table in tables[part].items()})
+            for part in PARTS.values()}
+
+
+def _left_out(rows: pd.DataFrame, known: Seen) -> tuple[np.ndarray, np.ndarray]:
+    """Why each pair is left out of the check ("" where it is not), and whether its query is in no training pair."""
+    query, doc = rows["query"].to_numpy(), rows["doc"].to_numpy()
+    text = known.query_text[query]
+    why = [rows["label"].isna().to_numpy(), np.isin(pair_keys(query, doc), known.pairs), np.isin(pair_keys(text, known.doc_text[doc]), known.texts)]
+    return np.select(why, LEFT_OUT, ""), ~np.isin(text, known.queries)
+
+
+def _pairs(run: Path) -> Iterator[pd.DataFrame]:
+    """For each part of queries the pairs with both: query, doc, part, label (missing where unevaluable), cut."""
+    columns = ["query", "doc", "stage", "answer", "score"]
+    for told in zip(*(answers.read(run, name, columns) for name in ANSWERS), strict=True):
+        shard, tables = told[0][0], [rows.to_pandas() for _, rows in told]
+        llm = pd.concat(tables, ignore_index=True)
+        llm = llm[llm["answer"].isin(answers.VALID)].drop_duplicates(["query", "doc"])
+        both = _scores(run, shard).merge(llm, on=["query", "doc"], suffixes=(" student", ""), validate="one_to_one")
+        strange = both[~both["stage"].isin(PARTS)]
+        if len(strange):
+            row = strange.iloc[0]
+            raise ValueError(f"query {row['query']}, document {row['doc']} is scored by both and its stage {row['stage']} is no part of the overlap; label again")
+        yield pd.DataFrame({"query": both["query"], "doc": both["doc"], "part": both["stage"].map(PARTS), "label": both["score"], "cut": label_of(both["score student"].to_numpy())})
+
+
+def _scores(run: Path, shard: str) -> pd.DataFrame:
+    found = [contracts.TABLES["scores"].empty_table().select(["query", "doc", "score"]).to_pandas()]
+    for name in SCORES:
+        folder = run / "scores" / name
+        units = [line["part"] for line in contracts.parts(folder) if line["part"].startswith(shard)]
+        found += [contracts.read_part("scores", folder / unit, ["query", "doc", "score"]).to_pandas() for unit in units]
+    return pd.concat(found, ignore_index=True)
+
+
+def overlap_table(found: dict[str, Part]) -> pd.DataFrame:
+    """One row a part, and one for all: pairs with both, those left out by reason, those checked with exact agreement and
+    0 against 2, and the same without any pair of a training query.
+
+    pairs = null + training pairs + equal texts + checked.
+    """
+    rows = []
+    for part, one in (found | {"all": together(found)}).items():
+        assert one.pairs == sum(one.left_out.values()) + one.checked[CHECKED].n, part
+        row = {"part": part, "pairs": one.pairs, **one.left_out}
+        for name, suffix in ((CHECKED, ""), (UNSEEN, ", " + UNSEEN)):
+            row |= {f"checked{suffix}": one.checked[name].n, f"exact{suffix}": one.checked[name].exact, f"0 against 2{suffix}": one.checked[name].opposite}
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def together(found: dict[str, Part]) -> Part:
+    """All parts as one."""
+    left_out = {name: sum(one.left_out[name] for one in found.values()) for name in LEFT_OUT}
+    checked = {name: of_table(sum(one.checked[name].table for one in found.values())) for name in (CHECKED, UNSEEN)}
+    return Part(sum(one.pairs for one in found.values()), left_out, checked)
