@@ -6,7 +6,10 @@ parts and is written last. A folder without it is not finished, and is not read.
 """
 
 import functools
+import hashlib
 import json
+import os
+from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -161,28 +164,42 @@ def read_part(name: str, path: str | Path, columns: list[str] | None = None) -> 
         raise ContractError(f"{paths.shown(path)} is damaged ({error}); remove it and run again") from error
 
 
-def finish(folder: str | Path, lines: list[dict]) -> None:
-    """Mark a folder finished: its manifest names every part, in order."""
-    files.write_json(Path(folder) / "manifest.json", {"parts": lines})
+def finish(folder: str | Path, lines: list[dict], made_from: Sequence[str | Path] = ()) -> None:
+    """Mark a folder finished: its manifest names every part, in order.
+
+    It is finished as long as the folders `made_from` hold what they hold now.
+    """
+    sources = {os.path.relpath(source, folder): _contents(source) for source in made_from}
+    files.write_json(Path(folder) / "manifest.json", {"parts": lines} | ({"made_from": sources} if sources else {}))
 
 
 def parts(folder: str | Path) -> list[dict]:
-    """The manifest lines of a finished folder; ContractError where it is not finished."""
+    """The manifest lines of a finished folder; ContractError where it is not finished, or what it was made from has changed."""
     manifest = Path(folder) / "manifest.json"
     if not manifest.exists():
         raise ContractError(f"{paths.shown(folder)} is not finished (it has no manifest.json); run the notebook that writes it")
     trace.record("read", manifest)
-    return _manifest(manifest, manifest.stat().st_mtime_ns)
+    lines, made_from = _manifest(manifest, manifest.stat().st_mtime_ns)
+    for source, held in made_from.items():
+        if _contents(source := os.path.normpath(Path(folder) / source)) != held:
+            raise ContractError(f"{paths.shown(folder)} was made from another {paths.shown(source)}; run the notebook that writes it again")
+    return lines
+
+
+def _contents(folder: str | Path) -> str:
+    """The hash of what a finished folder holds."""
+    return hashlib.sha256("".join(line["sha256"] for line in parts(folder)).encode()).hexdigest()
 
 
 @functools.lru_cache(maxsize=64)
-def _manifest(path: Path, changed: int) -> list[dict]:
-    """The lines of a manifest; read once while the file is unchanged, since every part read looks there."""
+def _manifest(path: Path, changed: int) -> tuple[list[dict], dict[str, str]]:
+    """The lines of a manifest, and what it was made from; read once while the file is unchanged, since every part read looks there."""
     try:
-        lines = json.loads(path.read_text())["parts"]
-        if all({"part", "rows", "sha256"} <= set(line) for line in lines):
-            return lines
-    except (ValueError, KeyError, TypeError):
+        known = json.loads(path.read_text())
+        lines, made_from = known["parts"], known.get("made_from", {})
+        if all({"part", "rows", "sha256"} <= set(line) for line in lines) and isinstance(made_from, dict):
+            return lines, made_from
+    except (ValueError, KeyError, TypeError, AttributeError):
         pass
     raise ContractError(f"{paths.shown(path)} is no list of parts; remove it and run the notebook that writes the folder")
 

@@ -160,3 +160,19 @@ def test_places_are_a_matrix_and_back():
 def test_the_same_table_gives_the_same_bytes(tmp_path):
     made = contracts.table("labels", rows("labels", True))
     assert contracts.write("labels", made, tmp_path / "a.parquet")["sha256"] == contracts.write("labels", made, tmp_path / "b.parquet")["sha256"]
+
+
+def test_a_folder_is_finished_as_long_as_what_it_was_made_from_is(tmp_path):
+    made = [contracts.table("rerank", [{"query": n, "doc": n, "score": 0.5, "model": "m"}]) for n in range(3)]
+    source, folder = tmp_path / "a" / "source", tmp_path / "made"
+    contracts.finish(source, [contracts.write("rerank", made[0], source / "part-00000.parquet")])
+    contracts.finish(folder, [contracts.write("rerank", made[1], folder / "part-00000.parquet")], made_from=[source])
+    assert contracts.read("rerank", folder)["query"].to_pylist() == [1]
+    contracts.finish(source, [contracts.write("rerank", made[2], source / "part-00000.parquet")])
+    with pytest.raises(ContractError, match="made was made from another .*a/source; run the notebook that writes it again"):
+        contracts.read("rerank", folder)
+    (source / "manifest.json").unlink()
+    with pytest.raises(ContractError, match="a/source is not finished"):
+        contracts.parts(folder)
+    contracts.finish(source, [contracts.write("rerank", made[0], source / "part-00000.parquet")])
+    assert contracts.read("rerank", folder)["query"].to_pylist() == [1]

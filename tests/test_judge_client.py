@@ -103,7 +103,8 @@ def test_case_14_no_reply_without_a_score_becomes_a_label(tmp_path):
     with serving(Script({letter: [reply] for letter, reply in scripts.items()})) as url:
         ask(run, url, budget=1)
     assert scores(run) == {0: 2}
-    line = ledger.close(run, ["v1"], judge()).iloc[0]
+    answers.write(run, "v1", judge())
+    line = ledger.close(run, ["v1"]).iloc[0]
     assert (line["sent"], line["valid"], line["gaps"]) == (11, 1, 10)
     causes = dict(zip(scripts, told(run).values(), strict=True))
     assert causes == {
@@ -206,7 +207,8 @@ def test_another_prompt_asks_every_pair_anew_and_the_former_one_pays_nothing(tmp
     assert told(run, prompt.judge("m", other, temperature=0.0)) == {0: "ok", 1: "ok"}
     assert told(run, prompt.judge("m", temperature=0.5)) == {0: "budget stop", 1: "budget stop"}
     assert len(rows(run)) == 4
-    assert ledger.calls(run, ["v1"], judge()).to_dict("records") == [{"set": "v1", "calls": 4, "today": 2, "former": 2}]
+    answers.write(run, "v1", judge())
+    assert ledger.calls(run, ["v1"]).to_dict("records") == [{"set": "v1", "calls": 4, "today": 2, "former": 2}]
 
 
 def test_only_llm_pairs_that_are_not_withdrawn_and_in_the_named_rounds_are_asked(tmp_path):

@@ -1,4 +1,4 @@
-"""Ledger, labels and the view of one pair, over hand-written attempts."""
+"""Answers, ledger and the view of one pair, over hand-written attempts."""
 
 import json
 import subprocess
@@ -11,7 +11,7 @@ from judge_script import fields, intent, judge, table, world
 
 from lib import contracts, paths
 from lib.judge import __main__ as show
-from lib.judge import answers, contract, labels, ledger, pairs, prompt, store
+from lib.judge import answers, contract, ledger, pairs, prompt, store
 from lib.judge.pairs import Pairs
 
 
@@ -60,8 +60,15 @@ def run(tmp_path) -> Path:
 SETS = ("source_page", "v1")
 
 
+def close(run: Path, sets=SETS):
+    """Write the answers as the judging notebook does, then close the ledger."""
+    for name in sets:
+        answers.write(run, name, judge())
+    return ledger.close(run, sets)
+
+
 def test_sent_is_valid_plus_gaps_plus_withdrawn_for_every_stage_and_round(run):
-    lines = ledger.close(run, SETS, judge()).set_index(["set", "stage", "round"])
+    lines = close(run).set_index(["set", "stage", "round"])
     assert list(lines.index) == [("source_page", "source page", 1), ("v1", "dense 1-5", 1), ("v1", "pick", 2)]
     page, dense, pick = (lines.iloc[i] for i in range(3))
     assert (page.sent, page.valid, page.unevaluable, page.gaps, page.withdrawn) == (2, 1, 0, 1, 0)
@@ -73,13 +80,13 @@ def test_sent_is_valid_plus_gaps_plus_withdrawn_for_every_stage_and_round(run):
 
 def test_the_ledger_of_a_set_with_no_rows_is_empty_and_closes(run):
     table(run, "intents", "intents/v2", [[], []])
-    assert len(ledger.close(run, ["v2"], judge())) == 0
+    assert len(close(run, ["v2"])) == 0
 
 
 def test_a_pair_that_stands_twice_in_a_version_does_not_close(run):
     table(run, "intents", "intents/v1", [[intent(0, 3), intent(0, 3, round=2)], []])
     with pytest.raises(ledger.LedgerError, match="1 offenders, the first: query 0 doc 3 stands 2 times in v1"):
-        ledger.close(run, SETS, judge())
+        close(run)
 
 
 def test_an_attempt_under_the_key_of_another_pair_does_not_close(run):
@@ -87,73 +94,109 @@ def test_an_attempt_under_the_key_of_another_pair_does_not_close(run):
     tasks = [prompt.task_id("q0", docid) for docid in ("d5", "d1")]
     path.write_bytes(path.read_bytes().replace(tasks[1].encode(), tasks[0].encode()))
     with pytest.raises(ledger.LedgerError, match=f"an attempt of v1 for task {tasks[0]} carries the key of task {tasks[1]}"):
-        ledger.close(run, SETS, judge())
+        close(run)
 
 
 def test_a_line_that_does_not_add_up_does_not_close(run, monkeypatch):
-    whole = answers.answers
-    monkeypatch.setattr(answers, "answers", lambda *arguments: whole(*arguments).slice(1))
+    whole = answers.read
+    monkeypatch.setattr(answers, "read", lambda *arguments: ((part, rows.slice(1)) for part, rows in whole(*arguments)))
     with pytest.raises(ledger.LedgerError, match=r"2 offenders, the first: v1 source page round 1: sent 2, valid 0 \+ gaps 0 \+ withdrawn 0; "):
-        ledger.close(run, SETS, judge())
+        close(run)
 
 
 def test_only_the_first_ten_offenders_are_named(run):
     table(run, "intents", "intents/v1", [[intent(0, doc, round=n) for doc in range(6) for n in (1, 2)], [intent(1, doc, round=n) for doc in range(6) for n in (1, 2)]])
     with pytest.raises(ledger.LedgerError, match="12 offenders") as caught:
-        ledger.close(run, ["v1"], judge())
+        close(run, ["v1"])
     assert str(caught.value).count("stands 2 times") == 10
 
 
 def test_calls_of_a_former_judge_or_routing_are_counted_and_change_nothing(run):
-    before = ledger.ledger(run, SETS, judge())
+    before = close(run)
     say(run, "v1", "v1", {(0, 3): [2], (0, 1): ["refusal"]}, by=judge(seed=7))
-    assert ledger.close(run, SETS, judge()).equals(before)
-    told = ledger.calls(run, SETS, judge()).set_index("set")
+    assert close(run).equals(before)
+    told = ledger.calls(run, SETS).set_index("set")
     assert list(told.loc["v1"]) == [8, 6, 2] and list(told.loc["source_page"]) == [3, 3, 0]
     table(run, "intents", "intents/v1", [[intent(0, 3)], []])
-    assert list(ledger.calls(run, SETS, judge()).set_index("set").loc["v1"]) == [8, 2, 6]
-    ledger.close(run, SETS, judge())
+    close(run)
+    assert list(ledger.calls(run, SETS).set_index("set").loc["v1"]) == [8, 2, 6]
 
 
-def test_labels_are_the_valid_replies_one_row_a_pair_without_the_probe(run):
-    assert labels.write(run, judge()) == 5
-    found = contracts.read("labels", run / "labels").to_pylist()
-    assert [(row["qid"], row["docid"], row["label"], row["query_evaluable"], row["stage"]) for row in found] == [
-        ("q0", "d0", 2, True, "source page"),
-        ("q0", "d1", None, False, "dense 1-5"),
-        ("q0", "d2", 0, True, "pick"),
-        ("q0", "d3", 1, True, "dense 1-5"),
-        ("q1", "d2", 2, True, "dense 1-5"),
-    ]
+def test_answers_have_a_row_for_every_pair_sent_in_the_order_of_the_intents(run):
+    assert answers.write(run, "v1", judge()) == 7
+    found = contracts.read("answers", run / "answers" / "v1").to_pylist()
+    assert [(row["query"], row["doc"], row["stage"], row["answer"], row["score"]) for row in found] == [
+        (0, 0, "dense 1-5", "withdrawn", None), (0, 3, "dense 1-5", "ok", 1), (0, 1, "dense 1-5", "unevaluable", None), (0, 2, "pick", "ok", 0),
+        (1, 2, "dense 1-5", "ok", 2), (1, 3, "dense 1-5", "truncated", None), (1, 4, "dense 1-5", "budget stop", None)]
     for row in found:
-        assert row["llm_label"] == row["label"] and row["student_score"] is None
-        assert (row["judge"], row["version"], row["model"]) == ("llm", "v1", "m")
-        assert row["prompt_sha256"] == judge().prompt.sha256
+        valid = row["answer"] in answers.VALID
+        assert row["task_id"] == prompt.task_id(f"q{row['query']}", f"d{row['doc']}")
+        assert (row["query_evaluable"] is None, row["prompt_sha256"], row["model"]) == (not valid, judge().prompt.sha256 if valid else None, "m" if valid else None)
 
 
-def test_the_source_page_label_wins_over_a_later_reply_for_the_same_pair(run):
-    table(run, "intents", "intents/v1", [[intent(0, 0, max_chars=3)], []])
-    store.path(run, "v1", "part-00000").unlink()
-    say(run, "v1", "v1", {(0, 0): [0]})
-    assert labels.labels(run, "part-00000", Pairs(run, judge()))["label"].to_pylist() == [2]
-    assert labels.labels(run, "part-00000", Pairs(run, judge()), ("v1", "source_page"))["label"].to_pylist() == [0]
+def files(folder: Path) -> dict[str, bytes]:
+    return {file.name: file.read_bytes() for file in folder.iterdir()}
 
 
 def test_the_same_answers_give_the_same_bytes_whatever_the_order_of_the_calls(run):
-    labels.write(run, judge())
-    first = {file.name: file.read_bytes() for file in (run / "labels").iterdir()}
+    answers.write(run, "v1", judge())
+    first = files(run / "answers" / "v1")
     path = store.path(run, "v1", "part-00000")
-    lines = path.read_bytes().splitlines(keepends=True)
-    path.write_bytes(b"".join(lines[::-1]))
-    labels.write(run, judge())
-    assert {file.name: file.read_bytes() for file in (run / "labels").iterdir()} == first
+    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[::-1]))
+    (run / "answers" / "v1" / "part-00002.parquet").write_bytes(b"of a former partition")
+    answers.write(run, "v1", judge())
+    assert files(run / "answers" / "v1") == first
 
 
 def test_a_part_without_answers_is_an_empty_typed_table(run):
-    store.path(run, "v1", "part-00001").unlink()
-    labels.write(run, judge())
-    part = contracts.read_part("labels", run / "labels" / "part-00001.parquet")
-    assert part.num_rows == 0 and part.schema.equals(contracts.TABLES["labels"])
+    answers.write(run, "probe", judge())
+    part = contracts.read_part("answers", run / "answers" / "probe" / "part-00001.parquet")
+    assert part.num_rows == 0 and part.schema.equals(contracts.TABLES["answers"])
+
+
+def read(run, name) -> dict[str, int]:
+    return {part: rows.num_rows for part, rows in answers.read(run, name)}
+
+
+def test_answers_to_other_intents_documents_or_queries_are_not_read(run):
+    answers.write(run, "v1", judge())
+    assert read(run, "v1") == {"part-00000": 4, "part-00001": 3}
+    for folder, name in (("intents/v1", "intents"), ("documents", "documents"), ("queries", "queries")):
+        kept = files(run / folder)
+        rows = contracts.read(name, run / folder).to_pylist()
+        table(run, name, folder, [rows[1:], rows[:1]])
+        with pytest.raises(contracts.ContractError, match=f"answers/v1 was made from another .*{folder}; run the notebook that writes it again"):
+            read(run, "v1")
+        for file, data in kept.items():
+            (run / folder / file).write_bytes(data)
+        assert read(run, "v1") == {"part-00000": 4, "part-00001": 3}
+
+
+@pytest.mark.parametrize("asked, gone", [
+    ("probe", ["probe", "source_page", "v1", "v2"]), ("v1", ["source_page", "v1", "v2"]), ("v2", ["v2"]), ("second", ["second"]), ("arbiter", [])])
+def test_the_first_call_of_a_set_unfinishes_the_answers_that_it_may_change(run, asked, gone):
+    table(run, "intents", "intents/v2", [[], []])
+    table(run, "intents", "intents/second", [[intent(0, 1, "second judge", stage="pick")], []])
+    sets = ("probe", "source_page", "v1", "v2", "second")
+    for name in sets:
+        answers.write(run, name, judge())
+    store.remember(run, asked)
+    assert [name for name in sets if not (run / "answers" / name / "manifest.json").exists()] == gone
+
+
+def test_another_judge_finds_no_answer_of_the_first_and_the_first_none_of_the_other(run):
+    table(run, "intents", "intents/second", [[intent(0, 3, "second judge"), intent(0, 1, "second judge")], []])
+    say(run, "second", "second judge", {(0, 1): [2]})
+    assert told(run, "second") == ["budget stop", "ok"]  # v1 has a reply for both under the same key
+    store.path(run, "v1", "part-00000").unlink()
+    assert told(run, "v1")[1:4] == ["budget stop"] * 3
+    table(run, "intents", "intents/arbiter", [[intent(0, 1, "arbiter")], []])
+    assert told(run, "arbiter") == ["budget stop"]
+
+
+def told(run, name) -> list[str]:
+    answers.write(run, name, judge())
+    return [answer for _, rows in answers.read(run, name) for answer in rows["answer"].to_pylist()]
 
 
 def test_the_pass_and_the_number_of_the_next_call():
@@ -183,9 +226,27 @@ def retrieved(run: Path) -> None:
     table(run, "rerank", "rerank", [[{"query": 0, "doc": 2, "score": np.float32(1.5), "model": "overlap"}], []])
 
 
-def test_show_prints_ranks_reasons_every_call_and_the_label(run):
+def released(run: Path) -> None:
+    """Answers, a score and a release of three rows, as the later notebooks leave them."""
+    for name in SETS:
+        answers.write(run, name, judge())
+    table(run, "scores", "scores/v1", [[]])
+    line = contracts.write("scores", contracts.table("scores", [
+        {"query": 0, "doc": doc, "score": 0.25 * doc, "checkpoint": "larger/100", "gate": "g"} for doc in (3, 4)]), run / "scores/v1/part-00000-00.parquet")
+    contracts.finish(run / "scores/v1", [line])
+    common = {"version": "v1", "round": 1, "prompt_sha256": None, "qid": "q0"}
+    llm = {"judge": "llm", "model": "m", "stage": "dense 1-5"}
+    table(run, "labels", "labels", [[
+        common | llm | {"docid": "d0", "label": 2, "llm_label": 2, "query_evaluable": True, "student_score": None, "stage": "source page"},
+        common | llm | {"docid": "d1", "label": None, "llm_label": None, "query_evaluable": False, "student_score": None},
+        common | llm | {"docid": "d3", "label": 1, "llm_label": 1, "query_evaluable": True, "student_score": 0.75},
+        common | {"docid": "d4", "label": 1, "llm_label": None, "query_evaluable": True, "student_score": 1.0, "judge": "student", "model": "larger/100", "stage": "short"},
+    ], []])
+
+
+def test_show_prints_ranks_reasons_every_call_answer_score_and_the_row_of_the_release(run):
     retrieved(run)
-    labels.write(run, judge())
+    released(run)
     assert list(show.show(run, "q0", "d3")) == [
         "query q0, document d3",
         "bm25: not in the top 100",
@@ -198,24 +259,26 @@ def test_show_prints_ranks_reasons_every_call_and_the_label(run):
         "    it was server error",
         f"call 2 of pass 1 for v1: ok, score 1 (m, prompt {judge().prompt.sha256[:8]})",
         "    The lemma in line 2 is what is asked.",
-        "label: 1 by llm, v1 dense 1-5 round 1",
+        "answer to v1 dense 1-5 round 1: ok, score 1",
+        "relevance model, v1: 0.7500 by larger/100",
+        "label: 1 by llm (m), v1 dense 1-5 round 1, score of the relevance model 0.7500",
     ]
 
 
 @pytest.mark.parametrize(
     "docid, last",
     [
-        ("d0", "label: 2 by llm, v1 source page round 1"),
-        ("d1", "label: null (the query cannot be evaluated) by llm, v1 dense 1-5 round 1"),
-        ("d4", "label: none, the LLM was not asked"),
-        ("d5", "label: none, a probe is no part of the release"),
+        ("d0", "label: 2 by llm (m), v1 source page round 1"),
+        ("d1", "label: null (the query cannot be evaluated) by llm (m), v1 dense 1-5 round 1"),
+        ("d4", "label: 1 by student (larger/100), v1 short round 1, score of the relevance model 1.0000"),
+        ("d5", "label: none, what is sent as probe is no part of the release"),
     ],
 )
 def test_show_says_why_there_is_no_label(run, docid, last):
     assert list(show.show(run, "q0", docid))[-1] == "label: none, the run has written no labels yet"
-    labels.write(run, judge())
+    released(run)
     assert list(show.show(run, "q0", docid))[-1] == last
-    assert list(show.show(run, "q1", "d3"))[-1] == "label: none, no call gave a valid reply"
+    assert list(show.show(run, "q1", "d3"))[-2:] == ["answer to v1 dense 1-5 round 1: truncated", "label: none, no call gave a valid reply"]
     assert list(show.show(run, "q1", "d0"))[-3:] == ["not sent to any judge", "no call was made", "label: none, no route sent the pair to a judge"]
 
 

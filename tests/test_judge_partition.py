@@ -7,7 +7,7 @@ from judge_script import Script, ask, error, intent, judge, serving, table, vali
 
 from lib import contracts
 from lib.judge import __main__ as show
-from lib.judge import answers, labels, ledger, prompt, store
+from lib.judge import answers, ledger, prompt, store
 from lib.judge.pairs import Pairs
 
 TEXTS = [f"text {i}" for i in range(6)]
@@ -59,9 +59,9 @@ def test_queries_in_other_parts_keep_their_answers(run, sizes):
     script = Script({"*": [valid(0)]})
     with serving(script) as url:
         assert ask(run, url)[0]["calls"] == 0
-    ledger.close(run, ["v1"], judge())
-    assert ledger.calls(run, ["v1"], judge()).to_dict("records") == [{"set": "v1", "calls": 13, "today": 13, "former": 0}]
-    assert labels.write(run, judge(), ("v1",)) == 8
+    assert answers.write(run, "v1", judge()) == 8
+    ledger.close(run, ["v1"])
+    assert ledger.calls(run, ["v1"]).to_dict("records") == [{"set": "v1", "calls": 13, "today": 13, "former": 0}]
 
 
 def test_more_queries_are_asked_and_the_first_ones_keep_their_answers_whatever_the_parts(run):
@@ -106,13 +106,13 @@ def test_a_broken_memory_is_named(run, text):
 
 
 def test_other_document_rows_change_neither_the_answers_nor_the_ledger_nor_what_is_shown(run):
-    labels.write(run, judge(), ("v1",))
+    answers.write(run, "v1", judge())
     before = list(show.show(run, "q1", "d2"))
     rows = [{"docid": f"d{i}", "text": text, "n_chars": len(text), "n_tokens": 1, "removed": False} for i, text in enumerate(TEXTS)]
     table(run, "documents", "documents", [rows[::-1][:2], rows[::-1][2:]])
     table(run, "intents", "intents/v1", [[intent(i, 5 - doc) for i in part for doc in (i, i + 1)] for part in ((0, 1), (2, 3))])
-    ledger.close(run, ["v1"], judge())
-    labels.write(run, judge(), ("v1",))
+    answers.write(run, "v1", judge())
+    ledger.close(run, ["v1"])
     assert list(show.show(run, "q1", "d2")) == before
     assert sum("call " in line for line in before) == 2
 

@@ -141,4 +141,9 @@ def test_a_set_is_answered_by_its_own_and_earlier_versions():
     assert store.sets_up_to("probe") == ["probe"]
     assert store.sets_up_to("v1") == ["probe", "source_page", "v1"]
     assert store.sets_up_to("v2 gap") == ["probe", "source_page", "v1", "v2_gap"]
-    assert store.sets_up_to("v2") == list(store.SETS)
+    assert store.sets_up_to("v2") == ["probe", "source_page", "v1", "v2_gap", "v2"]
+
+
+def test_the_second_judge_and_the_arbiter_are_answered_by_their_own_set_only():
+    assert store.sets_up_to("second judge") == ["second"] and store.sets_up_to("arbiter") == ["arbiter"]
+    assert not {"second", "arbiter"} & {name for version in ("probe", "v1", "v2 gap", "v2") for name in store.sets_up_to(version)}

@@ -12,6 +12,8 @@ import pyarrow.compute as pc
 from lib import contracts, corpus, ids, paths
 from lib.judge import answers, prompt, store
 
+RELEASED = ("v1", "v2 gap", "v2")  # the versions whose pairs have a row in the release
+
 
 class Unknown(ValueError):
     """No such query or document in the run."""
@@ -28,6 +30,13 @@ def _part_rows(table: str, folder: Path, part: str):
     """One part of a table, or None where the run has not come to it."""
     source = folder / f"{part}.parquet"
     return contracts.read_part(table, source) if source.exists() else None
+
+
+def _finished(folder: Path) -> bool:
+    try:
+        return bool(contracts.parts(folder))
+    except contracts.ContractError:
+        return False
 
 
 def _place(docs, doc: int) -> int | None:
@@ -47,17 +56,16 @@ def _retrieved(run: Path, part: str, query: int, at: int, doc: int) -> Iterator[
         yield f"fused: place {place}" if place else f"fused: not in the top {contracts.CUT}"
     reranked = _part_rows("rerank", run / "rerank", part)
     if reranked is not None:
-        mine = reranked.filter(pc.and_(pc.equal(reranked["query"], query), pc.equal(reranked["doc"], doc))).to_pylist()
+        mine = _of_pair(reranked, query, doc)
         yield f"reranker: {mine[0]['score']:.6g} by {mine[0]['model']}" if mine else "reranker: not scored"
 
 
+def _of_pair(rows: pa.Table | None, query: int, doc: int) -> list[dict]:
+    return [] if rows is None else rows.filter(pc.and_(pc.equal(rows["query"], query), pc.equal(rows["doc"], doc))).to_pylist()
+
+
 def _routed(run: Path, part: str, query: int, doc: int) -> list[dict]:
-    found = []
-    for name in store.SETS:
-        rows = _part_rows("intents", run / "intents" / name, part)
-        if rows is not None:
-            found += rows.filter(pc.and_(pc.equal(rows["query"], query), pc.equal(rows["doc"], doc))).to_pylist()
-    return found
+    return [row for name in store.SETS for row in _of_pair(_part_rows("intents", run / "intents" / name, part), query, doc)]
 
 
 def _plain(text: str) -> str:
@@ -82,23 +90,38 @@ def _asked(run: Path, part: str, task: str) -> Iterator[str]:
                         yield f"    {_plain(said)}"
 
 
+def _answered(run: Path, part: str, query: int, doc: int) -> Iterator[str]:
+    """What the finished tables say: the answer to each set, and the score of the relevance model."""
+    for name in store.SETS:
+        if _finished(answers.folder(run, name)):
+            for row in _of_pair(_part_rows("answers", answers.folder(run, name), part), query, doc):
+                score = f", score {row['score']}" if row["answer"] in answers.VALID else ""
+                yield f"answer to {name} {row['stage']} round {row['round']}: {row['answer']}{score}"
+    for folder in sorted((run / "scores").glob("*/")):
+        for source in sorted(folder.glob(f"{part}-*.parquet")) if _finished(folder) else []:
+            for row in _of_pair(contracts.read_part("scores", source), query, doc):
+                yield f"relevance model, {folder.name}: {row['score']:.4f} by {row['checkpoint']}"
+
+
 def _label(run: Path, part: str, qid: str, docid: str, sent: list[dict], asked: bool) -> str:
-    rows = _part_rows("labels", run / "labels", part)
+    rows = _part_rows("labels", run / "labels", part) if _finished(run / "labels") else None
     if rows is None:
         return "label: none, the run has written no labels yet"
     mine = rows.filter(pc.and_(pc.equal(rows["qid"], qid), pc.equal(rows["docid"], docid))).to_pylist()
     if mine:
-        label = "null (the query cannot be evaluated)" if mine[0]["label"] is None else mine[0]["label"]
-        return f"label: {label} by {mine[0]['judge']}, {mine[0]['version']} {mine[0]['stage']} round {mine[0]['round']}"
+        row = mine[0]
+        label = "null (the query cannot be evaluated)" if row["label"] is None else row["label"]
+        score = "" if row["student_score"] is None else f", score of the relevance model {row['student_score']:.4f}"
+        return f"label: {label} by {row['judge']} ({row['model']}), {row['version']} {row['stage']} round {row['round']}{score}"
     if not sent:
         return "label: none, no route sent the pair to a judge"
-    if all(row["version"] == "probe" for row in sent):
-        return "label: none, a probe is no part of the release"
+    if all(row["version"] not in RELEASED for row in sent):
+        return f"label: none, what is sent as {' and '.join(sorted({row['version'] for row in sent}))} is no part of the release"
     return "label: none, no call gave a valid reply" if asked else "label: none, the LLM was not asked"
 
 
 def show(run: Path, qid: str, docid: str) -> Iterator[str]:
-    """Lines on ranks, routing, calls and label of one pair; Unknown where the run has no such id."""
+    """Lines on ranks, routing, calls, answers, scores and the row of the release of one pair; Unknown where the run has no such id."""
     queries = corpus.all_queries(run, ["qid"])["qid"]
     documents = corpus.all_documents(run, ["docid"])["docid"]
     query = _row(queries, qid, "query", run)
@@ -119,13 +142,14 @@ def show(run: Path, qid: str, docid: str) -> Iterator[str]:
         yield "not sent to any judge"
     asked = list(_asked(run, part.shard, prompt.task_id(qid, documents[doc].as_py())))
     yield from asked or ["no call was made"]
+    yield from _answered(run, part.shard, query, doc)
     yield _label(run, part.shard, qid, documents[doc].as_py(), sent, bool(asked))
 
 
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser("python -m lib.judge", description="Look at single pairs of a run.")
     steps = parser.add_subparsers(dest="step", required=True)
-    step = steps.add_parser("show", help="ranks, routing, every call and the label of one pair")
+    step = steps.add_parser("show", help="ranks, routing, every call, answers, scores and the label of one pair")
     step.add_argument("qid")
     step.add_argument("docid", help="in either spelling")
     step.add_argument("--run", default="sample", help="the plan's name, or a run folder")

@@ -2,17 +2,23 @@
 
 A pure function of intents, attempts, texts and judge. Keys are made anew from today's prompt,
 schema, model and parameters, so another prompt finds no answers here, and the former one finds its own.
+
+`write` keeps them as `answers/<set>`, which ledger, training, routing and release read. That folder is not
+finished from the first call on that may change it (`store.remember`), nor once intents, documents or queries changed.
 """
 
 import sys
 from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 import pyarrow as pa
 
+from lib import contracts, processes
 from lib.judge import pairs, store
 from lib.judge.pairs import Pair, Pairs
+from lib.judge.prompt import Judge
 
 VALID = ("ok", "unevaluable")
 FINAL = frozenset({"rejected", "too long"})  # asking the same again in this pass is of no use
@@ -25,13 +31,6 @@ CLASSES = (
 )  # fmt: skip
 
 _FROM_REPLY = ("score", "query_evaluable", "prompt_sha256", "model")
-SCHEMA = pa.schema(
-    [
-        ("query", pa.int32()), ("doc", pa.int32()), ("version", pa.string()), ("stage", pa.string()), ("round", pa.int16()),
-        ("reason", pa.string()), ("rank", pa.int16()), ("key", pa.string()), ("answer", pa.string()), ("score", pa.int8()),
-        ("query_evaluable", pa.bool_()), ("prompt_sha256", pa.string()), ("model", pa.string()),
-    ]
-)  # fmt: skip
 
 
 class Call(NamedTuple):
@@ -149,11 +148,11 @@ def _answer(intent: dict, pair: Pair, calls: list[Call]) -> dict:
     else:
         answer = calls[-1].status if calls else UNASKED
     said = found.row if found else dict.fromkeys(_FROM_REPLY)
-    return {name: intent[name] for name in SCHEMA.names if name in intent} | {"key": pair.key, "answer": answer} | said
+    return intent | {"key": pair.key, "task_id": pair.task, "answer": answer} | said
 
 
 def answers(run: str | Path, intents_set: str, part: str, render: Pairs) -> pa.Table:
-    """One row an LLM intent, in the order of the intents.
+    """One row an LLM intent (contract `answers`), in the order of the intents.
 
     `answer` is ok, unevaluable, withdrawn, or the class of the gap: that of the last call, `budget stop`
     where there was none. score, query_evaluable, prompt_sha256 and model are null without a valid reply.
@@ -162,4 +161,29 @@ def answers(run: str | Path, intents_set: str, part: str, render: Pairs) -> pa.T
     calls = history(run, part, store.SETS[intents_set])
     rendered = render.render(part, rows)
     found = [_answer(intent, pair, calls.of(pair.key)) for intent, pair in zip(rows.to_pylist(), rendered, strict=True)]
-    return pa.Table.from_pylist(found, schema=SCHEMA)
+    return contracts.table("answers", found)
+
+
+def folder(run: str | Path, intents_set: str) -> Path:
+    """Where the answers to a set are kept."""
+    return Path(run) / "answers" / intents_set
+
+
+def write(run: str | Path, intents_set: str, by: Judge) -> int:
+    """Make the folder `answers/<set>` of what the attempts say today and give its rows; the same answers give the same bytes."""
+    out, render = folder(run, intents_set), Pairs(run, by)
+    with processes.lock(Path(run)):
+        (out / "manifest.json").unlink(missing_ok=True)
+        names = pairs.parts(run, intents_set)
+        lines = [contracts.write("answers", answers(run, intents_set, name, render), out / f"{name}.parquet") for name in names]
+        for old in out.glob("part-*"):
+            if old.stem not in names:
+                old.unlink()
+        contracts.finish(out, lines, [Path(run) / "intents" / intents_set, Path(run) / "documents", Path(run) / "queries"])
+    return sum(line["rows"] for line in lines)
+
+
+def read(run: str | Path, intents_set: str, columns: list[str] | None = None) -> Iterator[tuple[str, pa.Table]]:
+    """Each part of the finished `answers/<set>`: its name and its rows."""
+    for line in contracts.parts(folder(run, intents_set)):
+        yield Path(line["part"]).stem, contracts.read_part("answers", folder(run, intents_set) / line["part"], columns)

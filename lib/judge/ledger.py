@@ -9,8 +9,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lib.judge import answers, pairs, store
-from lib.judge.pairs import Pairs
-from lib.judge.prompt import Judge
 
 LINE = ["set", "version", "stage", "round"]
 GAPS = [name for name in (*answers.CLASSES, answers.UNASKED) if name not in answers.VALID]
@@ -21,27 +19,27 @@ class LedgerError(ValueError):
     """The ledger does not close."""
 
 
-def ledger(run: str | Path, sets: Sequence[str], by: Judge) -> pd.DataFrame:
+def ledger(run: str | Path, sets: Sequence[str]) -> pd.DataFrame:
     """One row a set, version, stage and round, in the order of `sets`: sent, valid (unevaluable included),
     unevaluable, gaps, withdrawn, then the gaps by class (all classes, in a fixed order).
 
-    `sent` is counted from the intents, the rest from the answers; `close` compares them.
+    `sent` is counted from the intents, the rest from `answers/<set>`; `close` compares them.
     """
-    render = Pairs(run, by)
     lines = []
     for name in sets:
         sent, found = Counter(), Counter()
         for part in pairs.parts(run, name):
-            sent.update(_keys(pairs.intents(run, name, part)))
-            told = answers.answers(run, name, part, render)
-            found.update(zip(_keys(told), told["answer"].to_pylist(), strict=True))
+            sent.update(_counted(pairs.intents(run, name, part), LINE[1:]))
+        for _, told in answers.read(run, name, [*LINE[1:], "answer"]):
+            found.update({(key[:-1], key[-1]): count for key, count in _counted(told, [*LINE[1:], "answer"]).items()})
         for key in sorted(set(sent) | {key for key, _ in found}):
             lines.append({"set": name, **dict(zip(LINE[1:], key, strict=True)), **_counts(sent[key], key, found)})
     return pd.DataFrame(lines, columns=[*LINE, *COUNTS, *GAPS])
 
 
-def _keys(rows: pa.Table) -> list[tuple]:
-    return list(zip(*(rows[name].to_pylist() for name in LINE[1:]), strict=True))
+def _counted(rows: pa.Table, columns: list[str]) -> dict[tuple, int]:
+    counts = rows.group_by(columns).aggregate([([], "count_all")]).to_pylist()
+    return {tuple(row[name] for name in columns): row["count_all"] for row in counts}
 
 
 def _counts(sent: int, key: tuple, found: Counter) -> dict:
@@ -53,20 +51,20 @@ def _counts(sent: int, key: tuple, found: Counter) -> dict:
     }  # fmt: skip
 
 
-def close(run: str | Path, sets: Sequence[str], by: Judge) -> pd.DataFrame:
+def close(run: str | Path, sets: Sequence[str]) -> pd.DataFrame:
     """The ledger, or LedgerError with the first ten offenders.
 
     An offender is a line where sent is not valid + gaps + withdrawn, a pair that stands twice in a version
     (rounds are disjoint), or an attempt under the key of an intent that is of another task.
     """
-    told = ledger(run, sets, by)
+    told = ledger(run, sets)
     off = told[told["sent"] != told["valid"] + told["gaps"] + told["withdrawn"]]
     offenders = [
         f"{line.version} {line.stage} round {line.round}: sent {line.sent}, "
         f"valid {line.valid} + gaps {line.gaps} + withdrawn {line.withdrawn}"
         for line in off.itertuples()
     ]
-    offenders += _repeats(run, sets) + _strangers(run, sets, by)
+    offenders += _repeats(run, sets) + _strangers(run, sets)
     if offenders:
         raise LedgerError(
             f"the ledger does not close, {len(offenders)} offenders, the first: {'; '.join(offenders[:10])}; route and judge again"
@@ -85,20 +83,20 @@ def _repeats(run: str | Path, sets: Sequence[str]) -> list[str]:
     return found
 
 
-def _strangers(run: str | Path, sets: Sequence[str], by: Judge) -> list[str]:
+def _strangers(run: str | Path, sets: Sequence[str]) -> list[str]:
     return [
         f"an attempt of {name} for task {row['task_id']} carries the key of task {task}"
-        for name, row, task in _attempts(run, sets, by)
+        for name, row, task in _attempts(run, sets)
         if task and task != row["task_id"]
     ]
 
 
-def calls(run: str | Path, sets: Sequence[str], by: Judge) -> pd.DataFrame:
+def calls(run: str | Path, sets: Sequence[str]) -> pd.DataFrame:
     """One row a set: calls written, of them those for today's intents, and those for a former prompt, judge or routing.
 
     Former calls stay, and answer again when what they were made with comes back.
     """
-    found = Counter((name, task is not None) for name, _, task in _attempts(run, sets, by))
+    found = Counter((name, task is not None) for name, _, task in _attempts(run, sets))
     lines = [
         {"set": name, "calls": found[name, True] + found[name, False], "today": found[name, True], "former": found[name, False]}
         for name in sets
@@ -106,21 +104,26 @@ def calls(run: str | Path, sets: Sequence[str], by: Judge) -> pd.DataFrame:
     return pd.DataFrame(lines, columns=["set", "calls", "today", "former"])
 
 
-def _attempts(run: str | Path, sets: Sequence[str], by: Judge) -> Iterator[tuple[str, dict, str | None]]:
-    """Every attempt of the sets, with the task_id of today's intent that has its key, or None.
-
-    The keys of one part are in memory, those of the whole set where it was asked under another partition of the queries.
-    """
-    render = Pairs(run, by)
+def _attempts(run: str | Path, sets: Sequence[str]) -> Iterator[tuple[str, dict, str | None]]:
+    """Every attempt of the sets, with the task_id of today's intent that has its key, or None."""
     for name in sets:
-        routed = pairs.parts(run, name)
-        files = store.every(run, name)
-        if store.as_partitioned(run, name):
-            groups = [([file], [file.stem] if file.stem in routed else []) for file in files]
-        else:
-            groups = [(files, routed)]
-        for sources, parts in groups:
-            known = {pair.key: pair.task for part in parts for pair in render.render(part, pairs.intents(run, name, part))}
+        for sources, known in _groups(run, name):
             for source in sources:
                 for row in store.read(source):
                     yield name, row, known.get(row["key"])
+
+
+def _groups(run: str | Path, name: str) -> Iterator[tuple[list[Path], dict[str, str]]]:
+    """The attempts files of a set, with the task_id of each key that may stand in them.
+
+    The keys of one part are in memory, those of the whole set where it was asked under another partition of the queries.
+    """
+    told = ((part, zip(rows["key"].to_pylist(), rows["task_id"].to_pylist(), strict=True)) for part, rows in answers.read(run, name, ["key", "task_id"]))
+    if not store.as_partitioned(run, name):
+        yield store.every(run, name), {key: task for _, tasks in told for key, task in tasks}
+        return
+    routed = set()
+    for part, tasks in told:
+        routed.add(part)
+        yield store.sources(run, name, part), dict(tasks)
+    yield [source for source in store.every(run, name) if source.stem not in routed], {}

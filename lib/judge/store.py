@@ -20,8 +20,8 @@ import pyarrow as pa
 from lib import contracts, files, paths, trace
 
 # the sets of intents, oldest first, and the version of their rows; a reply answers its own version and later ones
-SETS = {"probe": "probe", "source_page": "v1", "v1": "v1", "v2_gap": "v2 gap", "v2": "v2"}
-VERSIONS = tuple(dict.fromkeys(SETS.values()))
+SETS = {"probe": "probe", "source_page": "v1", "v1": "v1", "v2_gap": "v2 gap", "v2": "v2", "second": "second judge", "arbiter": "arbiter"}
+APART = ("second judge", "arbiter")  # other judges: their replies answer, and are answered by, their own version only
 COLUMNS = tuple(contracts.TABLES["attempts"].names)
 _SYNC_SECONDS = 1.0
 
@@ -54,8 +54,14 @@ def _remembered(folder: Path) -> list[list[str]]:
 
 
 def remember(run: str | Path, intents_set: str) -> None:
-    """Before the first call of a set: write down under which partition of the queries it is asked."""
+    """Before the first call of a set: write down under which partition of the queries it is asked.
+
+    The tables of answers that its calls may change are not finished from here on.
+    """
     folder, today = Path(run) / "attempts" / intents_set, _partition(run)
+    for name, version in SETS.items():
+        if intents_set in sets_up_to(version):
+            (Path(run) / "answers" / name / "manifest.json").unlink(missing_ok=True)
     known = _remembered(folder)
     if today not in known:
         files.write_json(folder / "queries.json", {"partitions": [*known, today]})
@@ -81,8 +87,10 @@ def sources(run: str | Path, intents_set: str, part: str) -> list[Path]:
 
 def sets_up_to(version: str) -> list[str]:
     """The sets whose replies may answer an intent of this version, oldest first."""
-    last = VERSIONS.index(version)
-    return [name for name, of in SETS.items() if VERSIONS.index(of) <= last]
+    if version in APART:
+        return [name for name, of in SETS.items() if of == version]
+    line = [name for name, of in SETS.items() if of not in APART]
+    return line[: max(at for at, name in enumerate(line) if SETS[name] == version) + 1]
 
 
 def _split(data: bytes) -> tuple[list[bytes], bytes]:

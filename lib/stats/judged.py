@@ -1,11 +1,19 @@
 """Who judged which pairs: sent, judged, withdrawn and gaps of every stage."""
 
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from lib import contracts
+
+
+def counted(column: pa.ChunkedArray) -> dict:
+    """How often each value stands in a column."""
+    return {row["values"]: row["counts"] for row in column.value_counts().to_pylist()}
 
 
 def routed(run: str | Path, intents: str = "v1") -> pd.DataFrame:
@@ -34,16 +42,34 @@ def routed_by_rank(run: str | Path, intents: str = "v1") -> dict[str, np.ndarray
     return found
 
 
-def who_judged(ledger: pd.DataFrame, student: pd.DataFrame) -> pd.DataFrame:
+def student(run: str | Path, version: str, labelled: bool = True) -> pd.DataFrame:
+    """One row a stage of the relevance model in v1 or v2: pairs sent to it, and scored (missing before they are `labelled`).
+
+    A score counts for the stage in which its pair was sent.
+    """
+    run, sent, scored = Path(run), Counter(), Counter()
+    scores = run / "scores" / version
+    units = [line["part"] for line in contracts.parts(scores)] if labelled else []
+    for line in contracts.parts(run / "intents" / version):
+        part = contracts.read_part("intents", run / "intents" / version / line["part"], ["query", "doc", "stage", "judge"])
+        part = part.filter(pc.equal(part["judge"], "student"))
+        sent.update(counted(part["stage"]))
+        for unit in (unit for unit in units if unit.startswith(Path(line["part"]).stem)):
+            found = contracts.read_part("scores", scores / unit, ["query", "doc"]).join(part, ["query", "doc"], join_type="inner")
+            scored.update(counted(found["stage"]))
+    rows = [{"version": version, "stage": stage, "sent": sent[stage], "judged": scored[stage] if labelled else None} for stage in sorted(sent)]
+    return pd.DataFrame(rows, columns=["version", "stage", "sent", "judged"])
+
+
+def who_judged(ledger: pd.DataFrame, *students: pd.DataFrame) -> pd.DataFrame:
     """One row a version, stage and judge over all rounds: sent, judged, its share of sent, withdrawn, gaps.
 
-    ledger: of `lib.judge.ledger`, one row a version, stage and round. student: of `routed`; its pairs are
-    sent and not yet judged until the relevance model has scored them (a missing value, not 0).
+    ledger: of `lib.judge.ledger`, one row a version, stage and round. students: of `student`; pairs that are sent
+    and not scored yet have a missing value, not 0.
     """
     llm = ledger.groupby(["version", "stage"], sort=False, as_index=False)[["sent", "valid", "withdrawn", "gaps"]].sum()
-    llm = llm.rename(columns={"valid": "judged"}).assign(judge="llm", share=lambda f: f["judged"] / f["sent"].where(f["sent"] > 0))
-    rows = student[student["judge"] == "student"]
-    later = pd.DataFrame({"version": "v1", "stage": rows["stage"], "judge": "student", "sent": rows["pairs"]})
-    columns = ["version", "stage", "judge", "sent", "judged", "share", "withdrawn", "gaps"]
-    both = pd.concat([llm, later], ignore_index=True).reindex(columns=columns)
-    return both.astype({name: "Int64" for name in ("sent", "judged", "withdrawn", "gaps")})
+    both = pd.concat([llm.rename(columns={"valid": "judged"}).assign(judge="llm"), *(rows.assign(judge="student") for rows in students)], ignore_index=True)
+    counts = ["sent", "judged", "withdrawn", "gaps"]
+    both = both.reindex(columns=["version", "stage", "judge", *counts]).astype(dict.fromkeys(counts, "Int64"))
+    both.insert(5, "share", both["judged"] / both["sent"].where(both["sent"] > 0))
+    return both

@@ -1,4 +1,4 @@
-"""Shares of the labels in a run's release, read one part at a time."""
+"""Shares of labels: of the release, of the relevance model alone, and by dense rank, read one part at a time."""
 
 from collections import Counter
 from pathlib import Path
@@ -6,50 +6,62 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from lib import contracts, corpus
+from lib import contracts
+from lib.judge import answers
 from lib.stats.bootstrap import mean_interval
+from lib.student.cuts import label_of
 
 MIX = ("0", "1", "2", "unevaluable")
+VERSIONS, TRIAL = ("v1", "v2 gap", "v2"), "trial"
+STAGES = ("source_page", "dense_1_5", "pick", "long", "short", "new_long_1_5", "new_short", "new_long_6_20", TRIAL)  # as the paper's table
 
 
 def label_mix(run: str | Path) -> pd.DataFrame:
-    """One row a version, stage and judge: its rows, and the share of each label in them (unevaluable is a row)."""
+    """One row a version, stage and judge of the release: its rows, and the share of each label in them.
+
+    Unevaluable is a row too, and a dash for the relevance model, which always gives a label. The trial of the long new
+    candidates is no part of the mix: it stands last, as a foot line.
+    """
     counts: Counter = Counter()
     for line in contracts.parts(Path(run) / "labels"):
         part = contracts.read_part("labels", Path(run) / "labels" / line["part"], ["version", "stage", "judge", "label"])
         found = part.group_by(part.column_names).aggregate([([], "count_all")]).to_pylist()
         counts.update({(row["version"], row["stage"], row["judge"], row["label"]): row["count_all"] for row in found})
     rows = []
-    for group in sorted({key[:3] for key in counts}):
+    for group in sorted({key[:3] for key in counts}, key=_place):
         by_label = [counts[(*group, label)] for label in (0, 1, 2, None)]
-        total = sum(by_label)
-        rows.append(dict(zip(("version", "stage", "judge"), group, strict=True)) | {"rows": total}
-                    | {name: count / total for name, count in zip(MIX, by_label, strict=True)})
+        shares = dict(zip(MIX, (count / sum(by_label) for count in by_label), strict=True))
+        if group[2] == "student":
+            shares["unevaluable"] = None
+        rows.append(dict(zip(("version", "stage", "judge"), group, strict=True)) | {"rows": sum(by_label)} | shares)
     return pd.DataFrame(rows, columns=["version", "stage", "judge", "rows", *MIX])
 
 
-def rank_labels(run: str | Path, stage: str = "dense_1_5") -> pd.DataFrame:
-    """The v1 labels of a stage with their dense rank: query, rank, label (null where unevaluable).
+def _place(group: tuple[str, str, str]) -> tuple:
+    version, stage, judge = group
+    return stage == TRIAL, VERSIONS.index(version), STAGES.index(stage), judge
 
-    Withdrawn pairs and gaps have no row. A label whose pair has no intent raises ValueError.
-    """
-    run, found = Path(run), []
-    docids = corpus.all_documents(run, ["docid"])["docid"].combine_chunks()
-    for part in corpus.parts(run, "queries"):
-        qids = corpus.queries(run, part.shard, ["qid"])["qid"].combine_chunks()
-        sent = contracts.read_part("intents", run / "intents" / "v1" / f"{part.shard}.parquet", ["query", "doc", "stage", "judge", "rank"]).to_pandas()
-        sent = sent[(sent["stage"] == stage) & (sent["judge"] == "llm")]
-        sent["qid"] = qids.take(pa.array(sent["query"] - part.first)).to_pylist()
-        sent["docid"] = docids.take(pa.array(sent["doc"])).to_pylist()
-        if sent.empty:
-            continue
-        rows = contracts.read_part("labels", run / "labels" / f"{part.shard}.parquet", ["qid", "docid", "label", "version", "stage"]).to_pandas()
-        rows = rows[(rows["stage"] == stage) & (rows["version"] == "v1")]
-        joined = rows.merge(sent, on=["qid", "docid"], validate="one_to_one")
-        if len(joined) != len(rows):
-            raise ValueError(f"{len(rows) - len(joined)} of {len(rows)} {stage} labels of {part.shard} have no intent; route and judge again")
-        found.append(joined[["query", "rank", "label"]])
+
+def labelling_mix(run: str | Path) -> pd.DataFrame:
+    """One row a version: all pairs that the relevance model scored, whoever judged them, and the shares of its cut labels."""
+    rows = []
+    for version in ("v1", "v2"):
+        folder, counts = Path(run) / "scores" / version, np.zeros(3, np.int64)
+        for line in contracts.parts(folder):
+            counts += np.bincount(label_of(contracts.read_part("scores", folder / line["part"], ["score"])["score"].to_numpy()), minlength=3)
+        total = int(counts.sum())
+        rows.append({"version": version, "pairs": total} | {name: count / total if total else None for name, count in zip(MIX, counts.tolist(), strict=False)})
+    return pd.DataFrame(rows, columns=["version", "pairs", *MIX[:3]])
+
+
+def rank_labels(run: str | Path, stage: str = "dense_1_5") -> pd.DataFrame:
+    """The v1 labels of a stage with their dense rank: query, rank, label (null where unevaluable); withdrawn pairs and gaps have no row."""
+    found = []
+    for _, told in answers.read(run, "v1", ["query", "rank", "stage", "answer", "score"]):
+        valid = pc.and_(pc.equal(told["stage"], stage), pc.is_in(told["answer"], pa.array(answers.VALID)))
+        found.append(told.filter(valid).select(["query", "rank", "score"]).rename_columns(["query", "rank", "label"]).to_pandas())
     return pd.concat(found, ignore_index=True) if found else pd.DataFrame({"query": [], "rank": [], "label": []})
 
 

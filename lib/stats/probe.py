@@ -9,8 +9,7 @@ import pandas as pd
 import pyarrow as pa
 
 from lib import contracts, corpus
-from lib.judge import answers, pairs
-from lib.judge.prompt import Judge
+from lib.judge import answers
 from lib.retrieval import fusion, parts
 from lib.retrieval.hits import Hits
 from lib.stats.auc import auc, auc_by_query
@@ -37,15 +36,14 @@ class Pool(NamedTuple):
         return np.sort(pair_keys(rows["query"].to_numpy(), rows["doc"].to_numpy()))
 
 
-def load(run: str | Path, by: Judge, routes: Sequence[str]) -> Pool:
-    """Read the probe of a run, the union of those routes, as that judge answered it."""
-    run, render = Path(run), pairs.Pairs(run, by)
+def load(run: str | Path, routes: Sequence[str]) -> Pool:
+    """Read the probe of a run, the union of those routes, as `answers/probe` has it."""
+    run, told = Path(run), dict(answers.read(run, "probe", ["query", "doc", "answer", "score"]))
     query, source, judged, docs = [], [], [], {name: [] for name in routes}
     for part, line in zip(corpus.parts(run, "queries"), contracts.parts(run / "intents" / "probe"), strict=True):
-        told = answers.answers(run, "probe", part.shard, render).select(["query", "doc", "answer", "score"])
         rows = np.array(line["probed"], np.int32)  # also those without any hit
         query.append(rows)
-        judged.append(told)
+        judged.append(told[part.shard])
         source.append(corpus.queries(run, part.shard, ["source_doc"])["source_doc"].fill_null(-1).to_numpy()[rows - part.first])
         for name, found in parts.distinct_lists(run, part.shard, routes).items():
             docs[name].append(Hits(found.doc[rows - part.first], found.score[rows - part.first]))
