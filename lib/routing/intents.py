@@ -26,5 +26,13 @@ def intents(rows: Mapping[str, np.ndarray], judge: str, version: str, stage: str
     )
 
 
+def rows_as(rows: pa.Table, version: str, reason: str | pa.ChunkedArray | list[str]) -> pa.Table:
+    """Intents sent again under another version, as its round 1; stage, characters and rank stay. `reason` is one for all, or one a row."""
+    n = rows.num_rows
+    changed = {"version": pa.repeat(pa.scalar(version), n), "round": pa.repeat(pa.scalar(1, pa.int16()), n),
+               "reason": pa.repeat(pa.scalar(reason), n) if isinstance(reason, str) else reason}
+    return contracts.table("intents", {name: changed.get(name, rows[name]) for name in rows.schema.names})
+
+
 def by_query(rows: pa.Table) -> pa.Table:
     return rows.take(pc.sort_indices(rows, [(name, "ascending") for name in ("query", "doc", "judge", "stage")]))

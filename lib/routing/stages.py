@@ -1,16 +1,28 @@
-"""The routing stages, one part of queries at a time."""
+"""The routing stages, one part of queries at a time.
 
-from functools import partial
+Those after `v1` read answers: the folder `answers/<set>` that a judging notebook leaves.
+"""
+
+from collections.abc import Callable
+from functools import lru_cache, partial
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 
 from lib import contracts, corpus
+from lib.draw import unit_hash
 from lib.engine import Stage, part
 from lib.retrieval.parts import distinct_lists, folders, part_of, shards
+from lib.routing.agreement import route_arbiter, route_second, training_candidates
 from lib.routing.coverage import check_coverage
+from lib.routing.gaps import Asked, asked, route_gaps
+from lib.routing.intents import RoutingError
 from lib.routing.probe import probe_queries, route_probe
 from lib.routing.v1 import route_source_pages, route_v1
+from lib.routing.v2 import route_v2, trial_queries
+
+JUDGED_BY = {"source_page": "06-judge", "v1": "06-judge", "second": "11-agreement"}  # the notebook that asks for a set
 
 
 def _queries(config: dict, shard: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -54,9 +66,14 @@ def _rerank_scores(config: dict, shard: str, query: np.ndarray, dense: np.ndarra
     return scores
 
 
+def _top(config: dict, shard: str, keep: np.ndarray) -> np.ndarray:
+    """int32[n, 20]: the dense top 20; a query that is not kept has no candidates, an imported run may list some."""
+    return np.where(keep[:, None], distinct_lists(config["run"], shard, ["dense"])["dense"].doc[:, : contracts.CUT], -1)
+
+
 def _v1(shard: str, config: dict) -> dict:
     rows, source, keep = _queries(config, shard)
-    dense = np.where(keep[:, None], distinct_lists(config["run"], shard, ["dense"])["dense"].doc[:, : contracts.CUT], -1)
+    dense = _top(config, shard, keep)
     long = _long(config)[np.maximum(dense, 0)]
     routed = route_v1(
         rows, dense, long, _rerank_scores(config, shard, rows, dense), source,
@@ -64,6 +81,82 @@ def _v1(shard: str, config: dict) -> dict:
     )
     check_coverage(rows, dense, routed)
     return contracts.write("intents", routed, part(config, v1, shard))
+
+
+def _fused(config: dict, shard: str, keep: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The fused top 20 of one part, and the rank of each document in the dense list, 0 outside."""
+    table = contracts.read_part("fused", Path(config["run"]) / "fused" / f"{shard}.parquet", ["doc", "dense_rank"])
+    return np.where(keep[:, None], contracts.places(table["doc"]), -1), contracts.places(table["dense_rank"])
+
+
+def _told(config: dict, intents_set: str, shard: str) -> pa.Table:
+    return contracts.read_part("answers", Path(config["run"]) / "answers" / intents_set / f"{shard}.parquet")
+
+
+def _asked(config: dict, intents_set: str, shard: str) -> Asked:
+    sent = contracts.read_part("intents", Path(config["run"]) / "intents" / intents_set / f"{shard}.parquet")
+    return asked(sent, _told(config, intents_set, shard))
+
+
+def _v2_gap(shard: str, config: dict) -> dict:
+    rows, _, keep = _queries(config, shard)
+    v1_asked, pages = (_asked(config, name, shard) for name in ("v1", "source_page"))
+    routed = route_gaps(v1_asked, pages, rows, _top(config, shard, keep), _fused(config, shard, keep)[0])
+    return contracts.write("intents", routed, part(config, v2_gap, shard))
+
+
+def _v2(shard: str, config: dict) -> dict:
+    rows, source, keep = _queries(config, shard)
+    fused, dense_rank = _fused(config, shard, keep)
+    drawn = trial_queries(corpus.all_queries(config["run"], ["keep"])["keep"].to_numpy(), config["trial_queries"], config["seed"] + 2)
+    trial = np.isin(rows, drawn)
+    routed = route_v2(
+        rows, fused, _top(config, shard, keep), dense_rank, _long(config)[np.maximum(fused, 0)], source, trial, long_chars=config["long_chars"]
+    )
+    return contracts.write("intents", routed, part(config, v2, shard)) | {"trial_queries": int(trial.sum())}
+
+
+@lru_cache(maxsize=2)
+def _sample(run: str, n: int, seed: int, manifest: str) -> tuple[np.ndarray, dict[str, int]]:
+    """The drawn training candidates of a run, as places in all answers to v1, and where each part begins; drawn once a process."""
+    starts, at, places, draws = {}, 0, [np.zeros(0, np.int64)], [np.zeros(0)]
+    for line in contracts.parts(Path(run) / "answers" / "v1"):
+        told = contracts.read_part("answers", Path(run) / "answers" / "v1" / line["part"], ["query", "doc", "stage", "answer"])
+        wanted = np.flatnonzero(training_candidates(told))
+        starts[Path(line["part"]).stem] = at
+        places.append(at + wanted)
+        draws.append(unit_hash(seed, *(told[name].to_numpy()[wanted] for name in ("query", "doc"))))
+        at += told.num_rows
+    order = np.argsort(np.concatenate(draws), kind="stable")
+    return np.concatenate(places)[order[: n or None]], starts
+
+
+def _second(shard: str, config: dict) -> dict:
+    if config["second_pairs"] < 0:
+        raise RoutingError(f"second_pairs is {config['second_pairs']}; it is at least 0, and 0 sends all training candidates")
+    v1_asked = _asked(config, "v1", shard)
+    drawn, starts = _sample(config["run"], config["second_pairs"], config["seed"] + 3, str(contracts.parts(Path(config["run"]) / "answers" / "v1")))
+    chosen = np.isin(np.arange(v1_asked.told.num_rows) + starts[shard], drawn)
+    return contracts.write("intents", route_second(v1_asked, chosen), part(config, second, shard))
+
+
+def _arbiter(shard: str, config: dict) -> dict:
+    routed = route_arbiter(_asked(config, "v1", shard), _told(config, "second", shard))
+    return contracts.write("intents", routed, part(config, arbiter, shard))
+
+
+def _judged(*sets: str, beside: tuple[str, ...] = ()) -> Callable[[dict], tuple[str, ...]]:
+    """The inputs of a stage that reads the answers to some sets; RoutingError names the notebook where one is missing."""
+
+    def inputs(config: dict) -> tuple[str, ...]:
+        for name in sets:
+            try:
+                contracts.parts(Path(config["run"]) / "answers" / name)
+            except contracts.ContractError as error:
+                raise RoutingError(f"the answers to {name} are missing: {error}, which is {JUDGED_BY[name]}") from error
+        return (*beside, *(f"{kind}/{name}" for name in sets for kind in ("intents", "answers")))
+
+    return inputs
 
 
 _by_query = partial(shards, "queries")
@@ -76,3 +169,12 @@ v1 = Stage(
     "lib.routing.stages:v1", "intents", "intents/v1", ("documents", "queries", "hits/dense", "rerank"),
     ("long_tokens", "picks", "pick_rounds", "student_on_long", "short_chars", "long_chars", "seed"), _by_query, _v1,
 )
+v2_gap = Stage(
+    "lib.routing.stages:v2_gap", "intents", "intents/v2_gap", _judged("v1", "source_page", beside=("queries", "hits/dense", "fused")), (), _by_query, _v2_gap,
+)
+v2 = Stage(
+    "lib.routing.stages:v2", "intents", "intents/v2", ("documents", "queries", "hits/dense", "fused"),
+    ("long_tokens", "long_chars", "trial_queries", "seed"), _by_query, _v2,
+)
+second = Stage("lib.routing.stages:second", "intents", "intents/second", _judged("v1", beside=("queries",)), ("second_pairs", "seed"), _by_query, _second)
+arbiter = Stage("lib.routing.stages:arbiter", "intents", "intents/arbiter", _judged("v1", "second", beside=("queries",)), (), _by_query, _arbiter)
