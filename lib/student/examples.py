@@ -70,7 +70,7 @@ def _folder(config: dict) -> str:
     source = config["labels_from"]
     if source == "answers":
         return "answers/v1"
-    if source.startswith("qrels/") and source.count("/") == 1:
+    if source.startswith("qrels/") and source.count("/") == 1 and source != "qrels/":
         return source
     raise ValueError(f"labels_from is {source!r}; it is answers, or qrels/NAME for imported judgments")
 
@@ -112,7 +112,10 @@ def _held(run: str, labels_from: str, n: int, manifest: str) -> frozenset[int]:
             f"{paths.shown(Path(run) / _folder(config))} has {len(texts):,} queries with pairs to learn from and held_queries is {n:,}; "
             f"hold out at least 1 and fewer than there are"
         )
-    return frozenset(held_out(texts, n))
+    held = held_out(texts, n)
+    if not held:
+        raise ValueError(f"held_queries is {n:,} and none can be held out: more queries share each text; take a larger number")
+    return frozenset(held)
 
 
 def _examples(shard: str, config: dict) -> dict:

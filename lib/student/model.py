@@ -30,13 +30,13 @@ class Scorer(nn.Module):
         return next(self.head.parameters()).device
 
     def forward(self, ids: torch.Tensor, lengths: list[int]) -> torch.Tensor:
-        """float32[n]"""
-        return self.head(forward.last_hidden(self.backbone, ids, lengths, self.packs).float())[:, 0]
+        """float32[n, 1]"""
+        return self.head(forward.last_hidden(self.backbone, ids, lengths, self.packs).float())
 
 
 def scores_of(scorer: Scorer, row: Ragged) -> torch.Tensor:
     """The scores of the pairs of one row, float32[n] on the model's device, with gradients where they are enabled."""
-    return scorer(torch.from_numpy(row.ids.astype(np.int64)).to(scorer.device), row.lengths.tolist())
+    return scorer(torch.from_numpy(row.ids.astype(np.int64)).to(scorer.device), row.lengths.tolist())[:, 0]
 
 
 def build(settings: Mapping, sizes: Mapping | None, tokenizer: Tokenizer, seed: int, pair_tokens: int, device: torch.device, bias: float) -> Scorer:
