@@ -1,0 +1,94 @@
+"""The stage that writes `labels/`, one part of queries at a time, and the refusal of a release with gaps."""
+
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from lib import contracts, corpus, engine, processes
+from lib.engine import Stage, part
+from lib.release import coverage, keys
+from lib.release.coverage import GapsLeft
+from lib.release.merge import merge
+from lib.retrieval.parts import distinct_lists, part_of, shards
+
+ANSWERS, ROUTED = ("v1", "v2_gap", "v2"), ("v1", "v2")
+# a gap is a pair that only the LLM judges, or a pick; a trial pair has its label of the relevance model
+OWED = {"v2_gap": None, "v2": ("new_long_1_5",)}
+
+
+def _read(table: str, config: dict, folder: str, shard: str) -> pa.Table:
+    return contracts.read_part(table, Path(config["run"]) / folder / f"{shard}.parquet")
+
+
+def _scores(config: dict, version: str, shard: str) -> list[pa.Table]:
+    """The scores of one part of queries: its units are named `part-00000-00`, `part-00000-01`, ..."""
+    folder = Path(config["run"]) / "scores" / version
+    units = [line["part"] for line in contracts.parts(folder) if line["part"].startswith(f"{shard}-")]
+    return [contracts.TABLES["scores"].empty_table(), *(contracts.read_part("scores", folder / unit) for unit in units)]
+
+
+def _lists(config: dict, shard: str, keep: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The dense and the fused top 20 of one part; a query that is not kept has none."""
+    dense = distinct_lists(config["run"], shard, ["dense"])["dense"].doc[:, : contracts.CUT]
+    fused = contracts.places(_read("fused", config, "fused", shard)["doc"])
+    return np.where(keep[:, None], dense, -1), np.where(keep[:, None], fused, -1)
+
+
+def _labels(shard: str, config: dict) -> dict:
+    found = part_of("queries", config, shard)
+    queries = corpus.queries(config["run"], shard, ["qid", "source_doc", "keep"])
+    answers = {name: _read("answers", config, f"answers/{name}", shard) for name in ("source_page", *ANSWERS)}
+    rows = merge(
+        answers["source_page"], [answers[name] for name in ANSWERS], [_read("intents", config, f"intents/{name}", shard) for name in ROUTED],
+        [table for name in ROUTED for table in _scores(config, name, shard)],
+    )
+    gaps = np.concatenate([keys.of(coverage.gaps(answers[name], stages)) for name, stages in OWED.items()])
+    query = np.arange(found.first, found.first + found.rows, dtype=np.int32)
+    dense, fused = _lists(config, shard, queries["keep"].to_numpy())
+    counts = coverage.check(rows, query, dense, fused, queries["source_doc"].fill_null(-1).to_numpy(), gaps)
+    docids = corpus.all_documents(config["run"], ["docid"])["docid"].combine_chunks()
+    columns = {name: rows[name] for name in rows.schema.names[2:]}
+    ids = {"qid": queries["qid"].combine_chunks().take(pa.array(rows["query"].to_numpy() - found.first)), "docid": docids.take(rows["doc"].combine_chunks())}
+    return contracts.write("labels", contracts.table("labels", ids | columns), part(config, labels, shard)) | counts | {"gaps": len(gaps)}
+
+
+labels = Stage(
+    "lib.release.labels:labels", "labels", "labels",
+    ("documents", "queries", "hits/dense", "fused", *(f"intents/{name}" for name in ROUTED),
+     *(f"answers/{name}" for name in ("source_page", *ANSWERS)), *(f"scores/{name}" for name in ROUTED)),
+    (), partial(shards, "queries"), _labels,
+)  # fmt: skip
+
+
+def write(run: str | Path, accept_gaps: int = 0, workers: int | str = 1) -> int:
+    """Bring the folder `labels/` up to date and give its rows; the same answers and scores give the same bytes.
+
+    GapsLeft names the first ten pairs that no pass brought a valid reply, where there are more than `accept_gaps`; their
+    number stands in the manifest. No release is left where one is refused.
+    """
+    run = Path(run)
+    with processes.lock(run):
+        (run / "labels" / "manifest.json").unlink(missing_ok=True)
+        count, named = _gaps(run)
+        if count > accept_gaps:
+            raise GapsLeft(
+                f"{count} pairs have no valid reply after the last pass, the first: {'; '.join(named)}; "
+                f"run 10-extend with more passes, or release them as gaps with accept_gaps: {count}"
+            )
+        return sum(line["rows"] for line in engine.map(labels, {"run": str(run)}, workers))
+
+
+def _gaps(run: Path) -> tuple[int, list[str]]:
+    """How many gaps a run has, and the names of the first ten."""
+    count, first = 0, []
+    for name, stages in OWED.items():
+        for line in contracts.parts(run / "answers" / name):
+            left = coverage.gaps(contracts.read_part("answers", run / "answers" / name / line["part"]), stages)
+            count += left.num_rows
+            first += left.slice(0, 10 - len(first)).to_pylist()
+    if not first:
+        return count, []
+    qids, docids = corpus.all_queries(run, ["qid"])["qid"], corpus.all_documents(run, ["docid"])["docid"]
+    return count, [f"query {qids[row['query']]}, document {docids[row['doc']]} ({row['version']} {row['stage']}: {row['answer']})" for row in first]
