@@ -4,7 +4,7 @@ import pyarrow.compute as pc
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from small_student import answer, answers, make
+from small_training import answer, answers, make
 
 from lib import corpus
 from lib.corpus import imported, trec

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from small_corpus import tokenizer_file
-from small_student import make
+from small_training import make
 
 from lib import corpus, engine
 from lib.packed import pairs

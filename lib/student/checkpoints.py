@@ -6,6 +6,7 @@ pairs as this checkpoint scores them: the gate's reference), `record.json` (what
 Beside them lie `log.csv` (loss by step), `arm.json` (the arm's settings and the key of its inputs) and `timing.csv`.
 """
 
+import csv
 import hashlib
 import io
 import json
@@ -73,8 +74,8 @@ def weights_sha256(checkpoint: str | Path) -> str:
 
 def log(run: str | Path, arm: str) -> pd.DataFrame:
     """Loss (mean squared error of the step's pairs before its update), gradient norm before clipping and the rest, by step."""
-    path = arm_folder(run, arm) / "log.csv"
-    return pd.read_csv(io.BytesIO(files.read_bytes(path)), float_precision="round_trip")
+    rows = csv.DictReader(io.StringIO(files.read_bytes(arm_folder(run, arm) / "log.csv").decode()))
+    return pd.DataFrame([{name: float(value) if name in LOG[1:4] else int(value) for name, value in row.items()} for row in rows], columns=LOG)
 
 
 def outputs(run: str | Path, arm: str) -> list[Path]:
