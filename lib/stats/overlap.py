@@ -76,6 +76,7 @@ def parts(run: str | Path, known: Seen) -> dict[str, Part]:
     """The overlap by part, in the order of PARTS. ValueError where a pair with both has a stage of no part."""
     count = {part: dict.fromkeys(("pairs", *LEFT_OUT), 0) for part in PARTS.values()}
     tables = {part: {name: np.zeros((3, 3), np.int64) for name in (CHECKED, UNSEEN)} for part in PARTS.values()}
+    null = {part: dict.fromkeys((CHECKED, UNSEEN), 0) for part in PARTS.values()}
     for rows in _pairs(Path(run)):
         left_out, fresh = _left_out(rows, known)
         for part in rows["part"].unique():
@@ -83,11 +84,14 @@ def parts(run: str | Path, known: Seen) -> dict[str, Part]:
             count[part]["pairs"] += int(here.sum())
             for name in LEFT_OUT:
                 count[part][name] += int((here & (left_out == name)).sum())
-            for name, kept in ((CHECKED, left_out == ""), (UNSEEN, (left_out == "") & fresh)):
-                label, cut = (rows.loc[here & kept, column].to_numpy().astype(np.int64) for column in ("label", "cut"))
+            for name, asked in ((CHECKED, here), (UNSEEN, here & fresh)):
+                null[part][name] += int((asked & (left_out == "null")).sum())
+                label, cut = (rows.loc[asked & (left_out == ""), column].to_numpy().astype(np.int64) for column in ("label", "cut"))
                 tables[part][name] += np.bincount(label * 3 + cut, minlength=9).reshape(3, 3)
-    return {part: Part(count[part]["pairs"], {name: count[part][name] for name in LEFT_OUT}, {name: of_table(table) for name, table in tables[part].items()})
-            for part in PARTS.values()}
+    return {
+        part: Part(count[part]["pairs"], {name: count[part][name] for name in LEFT_OUT}, {name: of_table(tables[part][name], unevaluable=null[part][name]) for name in tables[part]})
+        for part in PARTS.values()
+    }
 
 
 def _left_out(rows: pd.DataFrame, known: Seen) -> tuple[np.ndarray, np.ndarray]:
@@ -141,5 +145,10 @@ def overlap_table(found: dict[str, Part]) -> pd.DataFrame:
 def together(found: dict[str, Part]) -> Part:
     """All parts as one."""
     left_out = {name: sum(one.left_out[name] for one in found.values()) for name in LEFT_OUT}
-    checked = {name: of_table(sum(one.checked[name].table for one in found.values())) for name in (CHECKED, UNSEEN)}
+    checked = {name: of_table(sum(one.checked[name].table for one in found.values()), unevaluable=sum(one.checked[name].unevaluable for one in found.values())) for name in (CHECKED, UNSEEN)}
     return Part(sum(one.pairs for one in found.values()), left_out, checked)
+
+
+def comparisons(found: dict[str, Part]) -> dict[tuple[str, str], Agreement]:
+    """Every check of every part, and of all together: (part, which queries) -> the agreement."""
+    return {(part, queries): both for part, one in (found | {"all": together(found)}).items() for queries, both in one.checked.items()}

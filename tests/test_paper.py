@@ -1,0 +1,99 @@
+"""The paper's comparison: every published figure beside ours, and a missing table named with the notebook that writes it."""
+
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from lib.report import beside, paper, tables
+from lib.report.published import published
+
+KNOWN = published()
+
+
+@pytest.fixture
+def run(tmp_path):
+    """A run that has checkpoints, spread, arms and the second judge, and nothing else."""
+    columns = ["within-query R2", "low", "high", "exact", "LLM 2 kept", "flips", "pairs"]
+    rows = [("larger", step, *(step / 100 + i for i in range(6)), 90, used) for step, used in ((1, ""), (2, "used"), (3, ""), (4, ""))]
+    rows += [("smaller", 4, *range(6), 80, "")]
+    tables.write(pd.DataFrame(rows, columns=["arm", "step", *columns, "used"]), tmp_path / "tables", "checkpoints", caption="c")
+    spread = pd.DataFrame({"arm": ["larger"] * 3 + ["smaller"] * 3, "LLM label": [0, 1, 2] * 2, "pairs": [5, 4, 0, 1, 1, 1],
+                           "0": [0.6, 0.5, None, 1, 1, 1], "1": [0.2, 0.25, None, 0, 0, 0], "2": [0.2, 0.25, None, 0, 0, 0]})
+    tables.write(spread, tmp_path / "tables", "spread", caption="c")
+    arms = pd.DataFrame({"arm": ["larger", "smaller", "larger less smaller"], "within-query R2": [0.4, 0.1, 0.3], "queries": [7, 7, 7]})
+    tables.write(arms, tmp_path / "tables", "arms", caption="c")
+    judged = [("v1", "short", "student", 10, None, None), ("v2 gap", "dense_1_5", "llm", 3, 3, 1.0), ("v2 gap", "long", "llm", 2, 2, 1.0),
+              ("v2 gap", "pick", "llm", 9, 9, 1.0), ("v2", "new_short", "student", 20, 20, 1.0), ("v2", "new_long_6_20", "student", 4, 4, 1.0)]
+    frame = pd.DataFrame(judged, columns=["version", "stage", "judge", "sent", "judged", "share"]).astype({"sent": "Int64", "judged": "Int64"})
+    tables.write(frame, tmp_path / "tables", "who_judged", caption="c")
+    return tmp_path
+
+
+def cells(run, name, *columns):
+    table = paper.comparison(run)
+    return [tuple(row) for row in table.loc[table["table"] == name, list(columns)].astype(object).where(lambda frame: frame.notna(), None).to_numpy()]
+
+
+def test_checkpoints_are_set_side_by_side_by_their_part(run):
+    found = dict(cells(run, "checkpoints", "figure", "this run"))
+    assert found["within-query R2, first checkpoint (published step 5,000)"] == 0.01
+    assert found["within-query R2, used checkpoint (published step 10,000)"] == 0.02
+    assert found["within-query R2, between used and last checkpoint (published step 12,500)"] == 0.03
+    assert found["flips, last checkpoint (published step 15,000)"] == 5.04
+
+
+def test_the_spread_and_the_smaller_arm_are_of_their_arms(run):
+    found = cells(run, "spread", "published", "this run", "n of this run")
+    assert found[0] == (0.754, 0.6, "5 pairs") and found[4] == (0.765, 0.25, "4 pairs")
+    assert found[8] == (0.633, None, "0 pairs")  # a label that no pair has is a dash, never 0
+    assert cells(run, "smaller arm", "published", "this run", "n of this run") == [(0.14, 0.1, "7 queries")]
+
+
+def test_counts_are_summed_over_their_rows_and_a_count_that_is_missing_stays_missing(run):
+    assert cells(run, "gaps", "published", "this run") == [(37_228, 3 + 2)]
+    found = dict(cells(run, "who judged, v2", "figure", "this run"))
+    assert found == {"sent, new_long_1_5": None, "sent, others": 20 + 4}
+    v1 = dict(cells(run, "who judged, v1", "figure", "this run"))
+    assert v1["sent, short"] == 10 and v1["judged, short"] is None
+    assert not isinstance(v1["sent, short"], float)
+
+
+def test_a_missing_table_is_named_with_the_notebook_that_writes_it(run):
+    assert cells(run, "smaller arm", "n of this run") != cells(run, "labelling mix", "n of this run")
+    assert set(cells(run, "labelling mix", "this run", "n of this run")) == {(None, "no tables/labelling_mix; 12-merge writes it")}
+    nothing = paper.comparison(run / "empty")
+    assert nothing["this run"].isna().all() and nothing["n of this run"].str.startswith("no tables/").all()
+    with pytest.raises(FileNotFoundError, match="run 03-probe that writes the table probe first"):
+        paper.table(run, "probe")
+
+
+def numbers(known):
+    """Every number in a part of the published figures."""
+    if isinstance(known, dict | list):
+        for inner in known.values() if isinstance(known, dict) else known:
+            yield from numbers(inner)
+    elif not isinstance(known, str):
+        yield known
+
+
+def test_every_figure_of_the_paper_s_tables_has_a_line():
+    shown = [line.published for line in beside.lines(KNOWN)]
+    asides = {"sent_in_three_rounds", "sent_in_the_final_round", "queries"}  # of a table that a run's has no column for
+    whole = {name: KNOWN[name] for name in ("label_mix", "labelling_mix", "overlap", "score_2_by_dense_rank")}
+    whole |= {"probe": KNOWN["probe"]["rows"], "second": KNOWN["second_judge"], "spread": KNOWN["student"]["spread"], "held out": KNOWN["student"]["held_out"]}
+    whole["judged"] = [{k: v for k, v in row.items() if k not in asides} for stages in KNOWN["who_judged"].values() for row in stages.values()]
+    whole["checkpoints"] = [{k: v for k, v in row.items() if k != "step"} for row in KNOWN["student"]["checkpoints"]]
+    for name, part in whole.items():
+        assert [number for number in numbers(part) if number not in shown] == [], name
+    assert len(shown) > 150 and len({(line.table, line.figure) for line in beside.lines(KNOWN)}) == len(shown)
+
+
+def test_every_source_is_a_table_that_a_notebook_writes():
+    notebooks = Path(__file__).resolve().parents[1] / "notebooks"
+    for line in beside.lines(KNOWN):
+        path = notebooks / f"{beside.WRITTEN_BY[line.source]}.ipynb"
+        if path.exists():
+            source = "".join("".join(cell["source"]) for cell in json.loads(path.read_text())["cells"])
+            assert f'"{line.source}"' in source, (line.source, path.name)
