@@ -103,13 +103,13 @@ def torch_varlen(query, key, value, segments: Segments, scale: float | None, win
     return varlen_attn(query, key, value, segments.cumulative, segments.cumulative, segments.longest, segments.longest, **options)
 
 
-KERNELS = {"packed_by_pair": by_pair, "packed_fa2": flash_attn, "packed_torch": torch_varlen}
+KERNELS = {"packed_cpu": by_pair, "packed_fa2": flash_attn, "packed_torch": torch_varlen}
 
 
 def choose(device: torch.device | str, dtype: torch.dtype = torch.bfloat16) -> str:
     """The kernel's name: on CUDA in bf16 or fp16 flash-attn where it is installed, else torch's; everywhere else by pair."""
     if torch.device(device).type != "cuda" or dtype not in (torch.bfloat16, torch.float16):
-        return "packed_by_pair"
+        return "packed_cpu"
     try:
         from flash_attn import flash_attn_varlen_func  # noqa: F401
     except ImportError:  # not installed, or built for another torch
