@@ -30,7 +30,7 @@ class Stage(NamedTuple):
     """`config` is plain JSON; `config["run"]` is the run folder, every folder below is relative to it.
 
     run(shard, config) writes `<run>/<out>/<shard>.parquet` and returns its manifest line
-    (what `contracts.write` gives, with counts of its own added).
+    (what `contracts.write` gives, with counts of its own added; times, which differ from run to run, stand under `timing`).
     """
 
     name: str  # "lib.retrieval.routes:bm25_search", where to import it from
@@ -116,7 +116,7 @@ def map(stage: Stage, config: dict, workers: int | str = 1) -> list[dict]:
                 old.unlink()
         for shard in shards:
             trace.record("write", folder / f"{shard}.parquet")
-        told = [{k: v for k, v in lines[shard].items() if k not in ("key", "seconds")} for shard in shards]
+        told = [{k: v for k, v in lines[shard].items() if k not in ("key", "seconds", "timing")} for shard in shards]
         contracts.finish(folder, told)
         return [lines[shard] for shard in shards]
 

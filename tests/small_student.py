@@ -22,7 +22,7 @@ def text(seed: int, least: int, most: int) -> str:
 
 
 def student_rows(name: str, query: int) -> list[int]:
-    """The documents that a set sends to the model for a query; part 2 of v1 is larger than the others."""
+    """The documents that a set sends to the model for a query; two parts of v2 have none."""
     if name == "v2":
         return [query] if query == 3 else []
     return [(7 * query + 3 * i) % DOCUMENTS for i in range(14 if query < 8 else 8)]

@@ -175,6 +175,6 @@ def test_the_row_filled_to_the_limit_must_agree_too():
 
 def test_a_control_that_passes_shuts_the_gate():
     values = reference()
-    assert "Pearson" in gate.check_control(values, np.random.default_rng(4).permutation(values))
-    with pytest.raises(GateFailed, match="the gate proves nothing: .* does not look at the text; train it further"):
+    assert gate.check_control(values, np.random.default_rng(4).permutation(values)).pearson < 0.5
+    with pytest.raises(GateFailed, match="the gate proves nothing: .* hardly looks at the text; train it further"):
         gate.check_control(values, bf16(values))

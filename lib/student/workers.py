@@ -1,0 +1,122 @@
+"""Start the workers of a labelling run, one a device, and tell how it goes.
+
+Each is a child with its share of the units, balanced by tokens; it dies with this process.
+"""
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from lib import processes
+from lib.student import units
+
+MODULE = "lib.student.worker"
+EVERY = 10.0  # seconds between two lines of progress
+
+
+class LabellingStopped(RuntimeError):
+    """A worker ended before its last unit; finished units are kept."""
+
+
+def run(stage: str, config: dict, key: str, left: Mapping[str, int], count: int) -> None:
+    """Score the units `left` (name -> tokens) of a stage by at most `count` workers.
+
+    LabellingStopped where one ends early: the others are stopped, and the sentence says what it said.
+    """
+    shares = [share for share in units.share(left, count) if share]
+    places = devices(len(shares))
+    with tempfile.TemporaryDirectory(prefix="qrelbook-label-") as folder:
+        pipe, end = os.pipe()
+        children: list[tuple[subprocess.Popen, Path]] = []
+        try:
+            for i, share in enumerate(shares):
+                job, said = Path(folder) / f"{i}.json", Path(folder) / f"{i}.err"
+                tokens = sum(left[unit] for unit in share)
+                job.write_text(json.dumps({"stage": stage, "config": config, "key": key, "units": share, "tokens": tokens}))
+                own = os.environ | ({} if places is None else {"CUDA_VISIBLE_DEVICES": places[i]})
+                with open(said, "wb") as errors:
+                    child = processes.child(MODULE, str(job), str(end), stdout=subprocess.DEVNULL, stderr=errors, pass_fds=(end,), env=own)
+                children.append((child, said))
+            os.close(end)
+            end = -1
+            _follow(config["set"], children, pipe, left)
+        finally:
+            for child, _ in children:
+                child.terminate()
+            for child, _ in children:
+                child.wait()
+            for descriptor in {pipe, end} - {-1}:
+                os.close(descriptor)
+
+
+def devices(count: int) -> list[str] | None:
+    """What CUDA_VISIBLE_DEVICES is for each worker; None where it hides every device. ValueError where it names too few."""
+    given = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if given is None:
+        return [str(i) for i in range(count)]
+    found = [name.strip() for name in given.split(",") if name.strip() not in ("", "-1")]
+    if found and len(found) < count:
+        raise ValueError(f"there are {count} workers and CUDA_VISIBLE_DEVICES names {len(found)} devices ({given}); take at most one worker a device")
+    return found[:count] or None
+
+
+def _follow(name: str, children: list[tuple[subprocess.Popen, Path]], pipe: int, left: Mapping[str, int]) -> None:
+    """Tell progress until every worker has ended well."""
+    began = told = time.monotonic()
+    done: list[dict] = []
+    for line in _lines(children, pipe):
+        if "gate" in line:
+            print(f"{name}: the gate is open on {line['device']}, its record is {line['gate'][:16]}", file=sys.stderr, flush=True)
+            continue
+        done.append(line)
+        now = time.monotonic()
+        if now - told >= EVERY or len(done) == len(left):
+            told = now
+            print(f"{name}: {progress(done, left, now - began)}", file=sys.stderr, flush=True)
+
+
+def progress(done: list[dict], left: Mapping[str, int], seconds: float) -> str:
+    """How far it is: `done` are manifest lines of units with their names, `left` all units to do, `seconds` those gone by."""
+    pairs, tokens = (sum(line[name] for line in done) for name in ("pairs", "tokens"))
+    busy = sum(line["timing"]["seconds"] for line in done)
+    share = sum(line["timing"]["share_of_peak"] * line["timing"]["seconds"] for line in done) / busy if busy else 0.0
+    remaining = (sum(left.values()) - tokens) * seconds / tokens if tokens else 0.0
+    return (f"{len(done)} of {len(left)} units, {pairs:,} pairs, {pairs / seconds:,.1f} pairs/s, {tokens / seconds:,.0f} tokens/s, "
+            f"{share:.1%} of peak, {remaining:,.0f} s left")
+
+
+def _lines(children: list[tuple[subprocess.Popen, Path]], pipe: int) -> Iterator[dict]:
+    """What the workers tell, until all have ended; LabellingStopped as soon as one has failed."""
+    rest = b""
+    while True:
+        ready = select.select([pipe], [], [], 0.2)[0]
+        chunk = os.read(pipe, 1 << 16) if ready else b""
+        *whole, rest = (rest + chunk).split(b"\n")
+        yield from map(json.loads, whole)
+        if chunk:
+            continue
+        for child, said in children:
+            if child.poll():
+                raise LabellingStopped(f"{_reason(child.returncode, said)}; run again to go on, finished units are kept")
+        if all(child.returncode == 0 for child, _ in children):
+            return
+        if ready:  # the pipe is closed, a worker is about to end
+            time.sleep(0.02)
+
+
+def _reason(code: int, said: Path) -> str:
+    """What a failed worker said last, or how it was killed."""
+    lines = [line for line in said.read_text(errors="replace").splitlines() if line.strip()]
+    own = [line.removeprefix(f"{MODULE}: ") for line in lines if line.startswith(f"{MODULE}: ")]
+    if own:
+        return own[-1]
+    if code < 0:
+        return f"a labelling worker was killed by {signal.Signals(-code).name} (was memory short?)"
+    return f"a labelling worker ended with {code}: {lines[-1] if lines else 'it said nothing'}"
