@@ -169,6 +169,11 @@ def folder(run: str | Path, intents_set: str) -> Path:
     return Path(run) / "answers" / intents_set
 
 
+def finished(run: str | Path) -> list[str]:
+    """The sets whose answers are there, oldest first."""
+    return [name for name in store.SETS if (folder(run, name) / "manifest.json").exists()]
+
+
 def write(run: str | Path, intents_set: str, by: Judge) -> int:
     """Make the folder `answers/<set>` of what the attempts say today and give its rows; the same answers give the same bytes."""
     out, render = folder(run, intents_set), Pairs(run, by)

@@ -22,8 +22,8 @@ def lines(jobs: list[Job], run: Path) -> list[str]:
     told += _shards(run)
     calls, gaps, money = _attempts(run)
     told += [f"gaps: {count:,} {stage}, last call {kind}" for (stage, kind), count in sorted(gaps.items())]
-    ledger = run / "tables" / "ledger.csv"
-    if ledger.exists():
+    ledger = next((path for name in ("ledger", "ledger_v1") if (path := run / "tables" / f"{name}.csv").exists()), None)
+    if ledger:
         with open(ledger, encoding="utf-8", newline="") as handle:
             for row in csv.DictReader(handle):
                 told.append("ledger: " + ", ".join(f"{name} {value}" for name, value in row.items() if value not in ("", "0")))

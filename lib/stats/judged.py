@@ -11,6 +11,13 @@ import pyarrow.compute as pc
 from lib import contracts
 
 
+CANDIDATES = {  # the stages in words
+    "source_page": "the query's own source page, before retrieval", "dense_1_5": "dense ranks 1-5", "pick": "reranker's picks in ranks 6-20",
+    "long": "long documents in ranks 6-20", "short": "short documents in ranks 6-20", "new_long_1_5": "new candidates, long, fused positions 1-5",
+    "new_short": "new candidates, short", "new_long_6_20": "new candidates, long, fused positions 6-20", "trial": "trial on new candidates, long, fused positions 6-20",
+}  # fmt: skip
+
+
 def counted(column: pa.ChunkedArray) -> dict:
     """How often each value stands in a column."""
     return {row["values"]: row["counts"] for row in column.value_counts().to_pylist()}
@@ -54,7 +61,7 @@ def student(run: str | Path, version: str, labelled: bool = True) -> pd.DataFram
         part = contracts.read_part("intents", run / "intents" / version / line["part"], ["query", "doc", "stage", "judge"])
         part = part.filter(pc.equal(part["judge"], "student"))
         sent.update(counted(part["stage"]))
-        for unit in (unit for unit in units if unit.startswith(Path(line["part"]).stem)):
+        for unit in (unit for unit in units if unit.startswith(Path(line["part"]).stem + "-")):
             found = contracts.read_part("scores", scores / unit, ["query", "doc"]).join(part, ["query", "doc"], join_type="inner")
             scored.update(counted(found["stage"]))
     rows = [{"version": version, "stage": stage, "sent": sent[stage], "judged": scored[stage] if labelled else None} for stage in sorted(sent)]
@@ -62,7 +69,7 @@ def student(run: str | Path, version: str, labelled: bool = True) -> pd.DataFram
 
 
 def who_judged(ledger: pd.DataFrame, *students: pd.DataFrame) -> pd.DataFrame:
-    """One row a version, stage and judge over all rounds: sent, judged, its share of sent, withdrawn, gaps.
+    """One row a version, stage and judge over all rounds: the candidates in words, sent, judged, its share of sent, withdrawn, gaps.
 
     ledger: of `lib.judge.ledger`, one row a version, stage and round. students: of `student`; pairs that are sent
     and not scored yet have a missing value, not 0.
@@ -72,4 +79,5 @@ def who_judged(ledger: pd.DataFrame, *students: pd.DataFrame) -> pd.DataFrame:
     counts = ["sent", "judged", "withdrawn", "gaps"]
     both = both.reindex(columns=["version", "stage", "judge", *counts]).astype(dict.fromkeys(counts, "Int64"))
     both.insert(5, "share", both["judged"] / both["sent"].where(both["sent"] > 0))
+    both.insert(2, "candidates", both["stage"].map(CANDIDATES))
     return both
