@@ -7,6 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 from judge_script import fields, intent, judge, table, world
 
 from lib import contracts, paths
@@ -197,6 +199,39 @@ def test_another_judge_finds_no_answer_of_the_first_and_the_first_none_of_the_ot
 def told(run, name) -> list[str]:
     answers.write(run, name, judge())
     return [answer for _, rows in answers.read(run, name) for answer in rows["answer"].to_pylist()]
+
+
+ENDINGS = st.lists(st.sampled_from([0, 1, 2, None, "timeout", "refusal", "truncated"]), max_size=3)
+
+
+def slow_answer(said: dict, name: str, pair: tuple[int, int]) -> str:
+    """By plain rules: the first valid reply of the newest version that may answer, else the last failure, else that nobody was asked."""
+    version = store.SETS[name]
+    line = [n for n, of in store.SETS.items() if of == version] if version in store.APART else [n for n in store.SETS if store.SETS[n] not in store.APART]
+    older = line if version in store.APART else line[: 1 + max(i for i, n in enumerate(line) if store.SETS[n] == version)]
+    calls = [(store.SETS[n], ending) for n in older for ending in said.get(n, {}).get(pair, [])]
+    valid = [(of, ending) for of, ending in calls if not isinstance(ending, str)]
+    if valid:
+        first = next(ending for of, ending in valid if of == valid[-1][0])
+        return "unevaluable" if first is None else f"ok {first}"
+    return calls[-1][1] if calls else "budget stop"
+
+
+@settings(max_examples=20)
+@given(st.dictionaries(st.sampled_from(list(store.SETS)), st.dictionaries(st.tuples(st.integers(0, 1), st.integers(0, 3)), ENDINGS, max_size=4)))
+@example({"v1": {(0, 1): [2]}, "v2_gap": {(0, 1): ["timeout"]}, "second": {(0, 1): ["refusal"]}, "arbiter": {(0, 1): []}})
+@example({"probe": {(0, 1): [0, 2]}, "source_page": {(0, 1): [None]}, "v1": {(0, 1): ["timeout", 1]}, "v2": {(0, 1): []}})
+def test_the_ledger_closes_over_all_sets_and_answers_follow_the_plain_rules(tmp_path_factory, said):
+    run = world(tmp_path_factory.mktemp("all") / "run", [f"text {i}" for i in range(4)])
+    for name, of in said.items():
+        table(run, "intents", f"intents/{name}", [[intent(*pair, store.SETS[name], withdrawn=pair[1] == 3) for pair in of]])
+        say(run, name, store.SETS[name], of)
+    lines = close(run, list(said))
+    assert (lines["sent"] == lines["valid"] + lines["gaps"] + lines["withdrawn"]).all() and lines["sent"].sum() == sum(map(len, said.values()))
+    for name, of in said.items():
+        found = contracts.read("answers", run / "answers" / name).to_pylist()
+        assert [f"ok {row['score']}" if row["answer"] == "ok" else row["answer"] for row in found] == [
+            "withdrawn" if pair[1] == 3 else slow_answer(said, name, pair) for pair in of]
 
 
 def test_the_pass_and_the_number_of_the_next_call():

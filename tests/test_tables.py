@@ -135,7 +135,7 @@ def test_score_2_by_rank(run, db):
 
 
 def test_headline_and_comparison_repeat_the_tables_they_are_made_of(run):
-    judged, mix = table(run, "judged", "stage", "judge", "sent", "judged"), {row[:2]: row[2] for row in table(run, "label_mix", "stage", "judge", "2")}
+    judged, mix = table(run, "who_judged", "stage", "judge", "sent", "judged"), {row[:2]: row[2] for row in table(run, "label_mix", "stage", "judge", "2")}
     assert table(run, "headline", "stage", "judge", "sent", "judged") == judged
     assert {row[:2]: row[2] for row in table(run, "headline", "stage", "judge", "2") if row[2]} == mix
     rates = dict(table(run, "comparison", "figure", "this run"))
