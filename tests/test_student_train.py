@@ -15,16 +15,17 @@ from small_corpus import alive, contents, python, wait_for
 from small_training import ARM, OPTIONS, answer, answers, config, inputs, make, train_here
 
 from lib import contracts, processes
+from lib.packed import pairs
 from lib.student import arms, batches, checkpoints, examples, tokens
 
 
 @given(st.integers(1, 30), st.integers(1, 12), st.integers(0, 3))
-def test_every_pair_comes_once_an_epoch_and_a_step_is_a_pure_function_of_the_seed(pairs, batch, seed):
-    steps = -(-2 * pairs // batch)
-    seen = np.concatenate([batches.order(pairs, batch, seed, step) for step in range(steps)])
-    assert sorted(seen[:pairs]) == sorted(seen[pairs : 2 * pairs]) == list(range(pairs))
+def test_every_pair_comes_once_an_epoch_and_a_step_is_a_pure_function_of_the_seed(n, batch, seed):
+    steps = -(-2 * n // batch)
+    seen = np.concatenate([batches.order(n, batch, seed, step) for step in range(steps)])
+    assert sorted(seen[:n]) == sorted(seen[n : 2 * n]) == list(range(n))
     batches._shuffled.cache_clear()
-    assert batches.order(pairs, batch, seed, steps - 1).tolist() == seen[(steps - 1) * batch : steps * batch].tolist()
+    assert batches.order(n, batch, seed, steps - 1).tolist() == seen[(steps - 1) * batch : steps * batch].tolist()
 
 
 def test_epochs_and_seeds_differ():
@@ -204,9 +205,12 @@ def test_two_processes_with_uneven_pairs_equal_one_in_loss_and_gradient_norm(tmp
         assert child.returncode == 0, err
         logs.append(checkpoints.log(run, "a"))
         predictions.append(checkpoints.heldout(checkpoints.find(run, "a"))["prediction"].to_numpy())
-    table = examples.read(run, False)
-    dealt = [batches.deal(batches.pack(np.full(7, 30), 96, True), np.full(7, 30), 2)]
-    assert table.num_rows and len({sum(map(len, rows)) for rows in dealt[0]}) == 2  # 7 pairs never come out even
+    read = examples.read(run, False)
+    lengths, _ = tokens.pair_lengths(tokens.load(run), read["query"].to_numpy(), read["doc"].to_numpy(), pairs.Template(), 48)
+    for step in range(5):
+        chosen = lengths[batches.order(len(lengths), 7, 0, step)]
+        pairs_of = [sum(map(len, rows)) for rows in batches.deal(batches.pack(chosen, 96, True), chosen, 2)]
+        assert sum(pairs_of) == 7 and pairs_of[0] != pairs_of[1] > 0  # 7 pairs never come out even
     for log, scores in zip(logs[1:], predictions[1:], strict=True):
         for name in ("loss", "gradient norm"):
             np.testing.assert_allclose(log[name], logs[0][name], rtol=1e-4)

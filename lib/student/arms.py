@@ -167,10 +167,10 @@ def _run_child(config: dict) -> None:
         path.write_text(json.dumps(config))
         count = str(config["options"]["processes"])
         child = processes.child("torch.distributed.run", "--standalone", "--nproc-per-node", count, "-m", MODULE, str(path),
-                                stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=os.environ | {STARTED_BY: str(os.getpid())})
+                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=os.environ | {STARTED_BY: str(os.getpid())})
         own, killed, last = "", "", ""
         try:
-            for line in child.stderr:
+            for line in child.stdout:
                 last = line.strip() or last
                 own = own or (line.strip().removeprefix(f"{MODULE}: ") if line.startswith(f"{MODULE}: ") else "")
                 if not own:  # what torchrun says after the trainer's own words is noise

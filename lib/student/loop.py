@@ -112,7 +112,7 @@ def train(run: Path, name: str, arm: dict, options: Options, data: Data, world: 
             "cut queries": data.training.cuts.queries, "cut documents": data.training.cuts.documents,
             "cut held-out queries": data.held.cuts.queries, "cut held-out documents": data.held.cuts.documents},
     }
-    progress = Progress(name, folder, config, options.steps, start, _device_name(world.device), world.size, tells=world.rank == 0)
+    progress = Progress(name, folder, config, options.steps, start, str(world.device), world.size, tells=world.rank == 0)
     for step in range(start, options.steps):
         log.append(_step(scorer, optimizer, data, options, step, world))
         if not np.isfinite([log[-1]["loss"], log[-1]["gradient norm"]]).all():
@@ -127,10 +127,6 @@ def train(run: Path, name: str, arm: dict, options: Options, data: Data, world: 
                 files.write_text(folder / "log.csv", pd.DataFrame(log, columns=checkpoints.LOG).to_csv(index=False, lineterminator="\n"))
             state.save(folder, step + 1, scorer, optimizer, dtype, predictions, record | {"step": step + 1})
     progress.end(log[-1]["loss"])
-
-
-def _device_name(device: torch.device) -> str:
-    return torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu"
 
 
 def _chosen(side: Side, options: Options, step: int) -> np.ndarray:
