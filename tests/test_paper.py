@@ -26,7 +26,7 @@ def run(tmp_path):
     tables.write(arms, tmp_path / "tables", "arms", caption="c")
     judged = [("v1", "short", "student", 10, None, None), ("v2 gap", "dense_1_5", "llm", 3, 3, 1.0), ("v2 gap", "long", "llm", 2, 2, 1.0),
               ("v2 gap", "pick", "llm", 9, 9, 1.0), ("v2", "new_short", "student", 20, 20, 1.0), ("v2", "new_long_6_20", "student", 4, 4, 1.0)]
-    frame = pd.DataFrame(judged, columns=["version", "stage", "judge", "sent", "judged", "share"]).astype({"sent": "Int64", "judged": "Int64"})
+    frame = pd.DataFrame(judged, columns=["version", "stage", "judge", "sent", "judged", "share"]).assign(withdrawn=None, gaps=None).astype({"sent": "Int64", "judged": "Int64"})
     tables.write(frame, tmp_path / "tables", "who_judged", caption="c")
     return tmp_path
 
@@ -67,6 +67,18 @@ def test_a_missing_table_is_named_with_the_notebook_that_writes_it(run):
     assert nothing["this run"].isna().all() and nothing["n of this run"].str.startswith("no tables/").all()
     with pytest.raises(FileNotFoundError, match="run 03-probe that writes the table probe first"):
         paper.table(run, "probe")
+
+
+def test_the_headline_is_of_the_release_or_of_what_there_is(run):
+    assert paper.headline(run)["sent"].tolist() == [10, 3, 2, 9, 20, 4] and paper.headline(run)["rows"].isna().all()
+    mix = pd.DataFrame({"version": ["v2"], "stage": ["new_short"], "judge": ["student"], "candidates": ["c"], "rows": [18], "0": [0.5], "1": [0.5], "2": [0.0], "unevaluable": [None]})
+    tables.write(mix, run / "tables", "label_mix", caption="c")
+    assert paper.headline(run)["rows"].dropna().tolist() == [18] and len(paper.headline(run)) == 6
+    (run / "tables" / "who_judged.csv").rename(run / "tables" / "judged.csv")
+    assert paper.headline(run)["sent"].tolist() == [10, 3, 2, 9, 20, 4]  # a plan without a release
+    (run / "tables" / "judged.csv").unlink()
+    assert paper.headline(run).empty and list(paper.headline(run).columns) == [*paper.JUDGED, *paper.MIX]
+    tables.write(paper.headline(run), run, "t", caption="c", percent=("share", "0"))
 
 
 def numbers(known):

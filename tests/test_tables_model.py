@@ -1,10 +1,10 @@
 """The tables of the relevance model, the second judge and the overlap of a whole run, each computed again by a plain DuckDB query."""
 
-import csv
 import math
 
 import duckdb
 import pytest
+from whole_tables import table
 
 SQL = """
 create view documents as select row_number() over () - 1 as doc, text from read_parquet('{run}/documents/*.parquet');
@@ -50,13 +50,6 @@ def db(run):
     database = duckdb.connect()
     database.execute(SQL.format(run=run))
     return database
-
-
-def table(run, name, *columns):
-    with open(run / "tables" / f"{name}.csv", encoding="utf-8", newline="") as handle:
-        rows = list(csv.DictReader(handle))
-    assert rows
-    return [tuple(row[column] for column in columns) for row in rows]
 
 
 def same(found, expected):

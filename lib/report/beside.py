@@ -186,3 +186,5 @@ def _labelling(known: dict) -> Iterator[Line]:
         yield Line("labelling mix", f"pairs scored, {version}", row["pairs"], "labelling_mix", _rows(version=version), "pairs")
         for label in SHARES[:3]:
             yield Line("labelling mix", f"share of {label}, {version}", row[label], "labelling_mix", _rows(version=version), label, "pairs")
+    yield Line("labelling run", "held-out pairs of the gate", known["student"]["gate"]["pairs"], "gate", _first, "pairs")
+    yield Line("labelling run", "Pearson of the gate", known["student"]["gate"]["pearson"], "gate", _first, "Pearson", "pairs")

@@ -19,10 +19,20 @@ def table(run: str | Path, name: str) -> pd.DataFrame:
     return pd.read_csv(path, keep_default_na=False, na_values=[""], dtype_backend="numpy_nullable")
 
 
+JUDGED = ["version", "stage", "judge", "sent", "judged", "share", "withdrawn", "gaps"]
+MIX = ["rows", "0", "1", "2", "unevaluable"]
+
+
 def headline(run: str | Path) -> pd.DataFrame:
-    """One row a version, stage and judge: pairs sent, judged, withdrawn and gaps, and the mix of the labels that were released."""
-    mix = table(run, "label_mix")
-    return table(run, "who_judged").merge(mix, on=["version", "stage", "judge"], how="left")
+    """One row a version, stage and judge: pairs sent, judged, withdrawn and gaps, and the mix of the labels that were released.
+
+    Of a plan without a release the rows are those of v1 (`tables/judged`), without a mix; of one without a judge there are none.
+    """
+    judged = next((found for name in ("who_judged", "judged") if (found := _table_or_none(run, name)) is not None), pd.DataFrame(columns=JUDGED))
+    mix = _table_or_none(run, "label_mix")
+    if mix is None:
+        return judged[JUDGED].assign(**dict.fromkeys(MIX))
+    return judged[JUDGED].merge(mix[["version", "stage", "judge", *MIX]], on=["version", "stage", "judge"], how="left")
 
 
 def comparison(run: str | Path) -> pd.DataFrame:
@@ -34,12 +44,15 @@ def comparison(run: str | Path) -> pd.DataFrame:
     found: dict[str, pd.DataFrame | None] = {}
     rows = []
     for line in beside.lines(published()):
-        if line.source and line.source not in found:
-            there = (Path(run) / "tables" / f"{line.source}.csv").exists()
-            found[line.source] = table(run, line.source) if there else None
-        rows.append((line.table, line.figure, line.published, *beside.ours(line, found.get(line.source))))
+        if line.source not in found:
+            found[line.source] = _table_or_none(run, line.source)
+        rows.append((line.table, line.figure, line.published, *beside.ours(line, found[line.source])))
     columns = ["table", "figure", "published", "this run", "n of this run"]
     return pd.DataFrame({name: pd.Series(values, dtype=object) for name, values in zip(columns, zip(*rows, strict=True), strict=True)})
+
+
+def _table_or_none(run: str | Path, name: str) -> pd.DataFrame | None:
+    return table(run, name) if (Path(run) / "tables" / f"{name}.csv").exists() else None
 
 
 def measured(comparison: pd.DataFrame) -> pd.DataFrame:
