@@ -17,6 +17,8 @@ CANDIDATES = {  # the stages in words
     "new_short": "new candidates, short", "new_long_6_20": "new candidates, long, fused positions 6-20", "trial": "trial on new candidates, long, fused positions 6-20",
 }  # fmt: skip
 
+VERSIONS = ("v1", "v2 gap", "v2")
+
 
 def counted(column: pa.ChunkedArray) -> dict:
     """How often each value stands in a column."""
@@ -78,6 +80,7 @@ def who_judged(ledger: pd.DataFrame, *students: pd.DataFrame) -> pd.DataFrame:
     both = pd.concat([llm.rename(columns={"valid": "judged"}).assign(judge="llm"), *(rows.assign(judge="student") for rows in students)], ignore_index=True)
     counts = ["sent", "judged", "withdrawn", "gaps"]
     both = both.reindex(columns=["version", "stage", "judge", *counts]).astype(dict.fromkeys(counts, "Int64"))
+    both = both.sort_values("version", key=lambda column: column.map(VERSIONS.index), kind="stable", ignore_index=True)
     both.insert(5, "share", both["judged"] / both["sent"].where(both["sent"] > 0))
     both.insert(2, "candidates", both["stage"].map(CANDIDATES))
     return both
