@@ -78,6 +78,19 @@ def test_units_are_told_with_pairs_tokens_and_the_gate_but_without_times(run):
     assert all("gate" in line and not {"timing", "seconds"} & set(line) for line in told)
 
 
+def test_a_table_of_times_sums_the_units_and_dashes_what_cannot_be_counted(run):
+    lines = here(run)
+    found = label.timing(lines)
+    assert found["unit"].tolist() == [Path(line["part"]).stem for line in lines] + ["all"]
+    whole = found.iloc[-1]
+    assert (whole["pairs"], whole["tokens"]) == (144, sum(line["tokens"] for line in lines)) and 0 < whole["share of peak"] < 1
+    assert whole["pairs a second"] == pytest.approx(144 / sum(line["timing"]["seconds"] for line in lines))
+    unknown = scores._work({"model_type": "gpt2", "n_head": 2}, np.array([5, 7]), 1.0, "cpu")
+    assert unknown == {"flop": None, "share_of_peak": None}
+    empty = {"part": "part-00000-00.parquet", "pairs": 0, "tokens": 0, "timing": {"seconds": 0.0} | unknown}
+    assert label.timing([empty])[["pairs a second", "share of peak"]].isna().all(axis=None)
+
+
 def test_a_set_in_which_most_parts_have_no_pair(run):
     lines = here(run, "v2")
     assert [(line["part"], line["rows"]) for line in lines] == [("part-00000-00.parquet", 1), ("part-00001-00.parquet", 0), ("part-00002-00.parquet", 0)]

@@ -1,6 +1,7 @@
 """Shares of labels: of the release, of the relevance model alone, and by dense rank, read one part at a time."""
 
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -44,10 +45,10 @@ def _place(group: tuple[str, str, str]) -> tuple:
     return stage == TRIAL, VERSIONS.index(version), STAGES.index(stage), judge
 
 
-def labelling_mix(run: str | Path) -> pd.DataFrame:
+def labelling_mix(run: str | Path, versions: Sequence[str] = ("v1", "v2")) -> pd.DataFrame:
     """One row a version: all pairs that the relevance model scored, whoever judged them, and the shares of its cut labels."""
     rows = []
-    for version in ("v1", "v2"):
+    for version in versions:
         folder, counts = Path(run) / "scores" / version, np.zeros(3, np.int64)
         for line in contracts.parts(folder):
             counts += np.bincount(label_of(contracts.read_part("scores", folder / line["part"], ["score"])["score"].to_numpy()), minlength=3)

@@ -7,6 +7,8 @@ A cluster prepares once and runs the units as a job array instead; the notebook 
 
 from pathlib import Path
 
+import pandas as pd
+
 from lib import engine, files, processes, sources, trace
 from lib.student import checkpoints, routed, scores, tokens
 from lib.student.workers import run as run_workers
@@ -51,3 +53,18 @@ def label(run: str | Path, name: str, arm: str = "larger", step: int = 0, *, wor
         if left:
             run_workers(stage.name, config, key, left, workers)
         return engine.map(stage, config)
+
+
+def timing(lines: list[dict]) -> pd.DataFrame:
+    """One row a unit from what `label` gives, and one for all: pairs, tokens, seconds of scoring, and the share of the device's peak.
+
+    A share is missing where nothing was scored or the model's operations cannot be counted.
+    """
+    rows = [{"unit": Path(line["part"]).stem, "pairs": line["pairs"], "tokens": line["tokens"]} | line["timing"] for line in lines]
+    found = pd.DataFrame(rows).astype({"flop": float, "share_of_peak": float})
+    weighted = (found["share_of_peak"] * found["seconds"]).sum() / found["seconds"].sum() if found["share_of_peak"].notna().any() else None
+    found.loc[len(found)] = {"unit": "all"} | {name: found[name].sum() for name in ("pairs", "tokens", "seconds", "flop")} | {"share_of_peak": weighted}
+    busy = found["seconds"].where(found["seconds"] > 0)
+    found.insert(4, "pairs a second", found["pairs"] / busy)
+    found.insert(5, "tokens a second", found["tokens"] / busy)
+    return found.rename(columns={"share_of_peak": "share of peak"})

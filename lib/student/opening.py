@@ -12,6 +12,8 @@ import os
 from pathlib import Path
 from typing import NamedTuple
 
+import pandas as pd
+
 from lib import corpus, files, paths
 from lib.packed import pairs
 from lib.student import checkpoints, selftest, tokens
@@ -73,6 +75,20 @@ def records_folder(run: str | Path, name: str) -> Path:
 def records(run: str | Path, name: str) -> list[dict]:
     """The records of the gates behind `scores/<name>`, by hash: one, or one a worker where a device does not repeat itself."""
     return [json.loads(files.read_bytes(path)) for path in sorted(records_folder(run, name).glob("*.json"))]
+
+
+def table(run: str | Path, name: str) -> pd.DataFrame:
+    """One row a record: what the gate compared, what it measured, the full row, and the control that has to fail."""
+    rows = []
+    for record in records(run, name):
+        compared, full, control = (record["report"][part] for part in ("pairs", "full row", "control"))
+        rows.append({
+            "device": record["device"], "attention": record["facts"]["attention"], "dtype": record["facts"]["dtype"],
+            "pairs": compared["n"], "rows": compared["rows"], "Pearson": compared["pearson"], "max difference": compared["max_difference"],
+            "slope": compared["slope"], "labels changed": compared["changed"], "away from a cut": compared["changed_away"],
+            "pairs in the full row": full["pairs"], "max difference there": full["max_difference"], "Pearson of the control": control["pearson"],
+        })
+    return pd.DataFrame(rows)
 
 
 def checkpoint_facts(run: Path, checkpoint: Path, config: dict) -> dict:

@@ -33,7 +33,7 @@ def _run(name: str, shard: str, config: dict) -> dict:
     lengths = pairs["tokens"].to_numpy()
     first, last = units.bounds(lengths, config["unit_tokens"])[unit : unit + 2]
     query, doc, lengths = pairs["query"].to_numpy()[first:last], pairs["doc"].to_numpy()[first:last], lengths[first:last].astype(np.int64)
-    told = {"pairs": len(query), "tokens": int(lengths.sum()), "gate": None, "timing": {"seconds": 0.0, "flop": 0.0, "share_of_peak": 0.0}}
+    told = {"pairs": len(query), "tokens": int(lengths.sum()), "gate": None, "timing": {"seconds": 0.0, "flop": 0.0, "share_of_peak": None}}
     scores, gate = np.empty(0, np.float32), ""
     if len(query):  # a set without pairs needs no model
         opened = opening.open_gate(config, engine.key(STAGES[name], config))
@@ -59,10 +59,18 @@ def _score(opened: opening.Opened, run: str, query: np.ndarray, doc: np.ndarray,
     if len(bad):
         raise ValueError(f"the score of query {query[bad[0]]} and document {doc[bad[0]]} is {scores[bad[0]]} ({len(bad)} such pairs in the unit); "
                          "a score that is not finite has no label, so nothing is written")
-    flop = float(flops.flop(student.record["config"], lengths).sum())
     told["gate"] = opened.sha256
-    told["timing"] = {"seconds": round(seconds, 3), "flop": flop, "share_of_peak": round(flop / seconds / flops.peak(opened.device), 4)}
+    told["timing"] = {"seconds": round(seconds, 3)} | _work(student.record["config"], lengths, seconds, str(student.scorer.device))
     return scores
+
+
+def _work(config: dict, lengths: np.ndarray, seconds: float, device: str) -> dict:
+    """Floating-point operations and their share of the device's peak; None where a model's products cannot be counted."""
+    try:
+        flop = float(flops.flop(config, lengths).sum())
+    except (ValueError, KeyError):
+        return {"flop": None, "share_of_peak": None}
+    return {"flop": flop, "share_of_peak": round(flop / seconds / flops.peak(device), 4)}
 
 
 def _stage(name: str) -> Stage:

@@ -85,11 +85,12 @@ def _follow(name: str, children: list[tuple[subprocess.Popen, Path]], pipe: int,
 def progress(done: list[dict], left: Mapping[str, int], seconds: float) -> str:
     """How far it is: `done` are manifest lines of units with their names, `left` all units to do, `seconds` those gone by."""
     pairs, tokens = (sum(line[name] for line in done) for name in ("pairs", "tokens"))
-    busy = sum(line["timing"]["seconds"] for line in done)
-    share = sum(line["timing"]["share_of_peak"] * line["timing"]["seconds"] for line in done) / busy if busy else 0.0
+    counted = [line["timing"] for line in done if line["timing"]["share_of_peak"] is not None]
+    busy = sum(timing["seconds"] for timing in counted)
+    share = f"{sum(timing['share_of_peak'] * timing['seconds'] for timing in counted) / busy:.1%} of peak, " if busy else ""
     remaining = (sum(left.values()) - tokens) * seconds / tokens if tokens else 0.0
     return (f"{len(done)} of {len(left)} units, {pairs:,} pairs, {pairs / seconds:,.1f} pairs/s, {tokens / seconds:,.0f} tokens/s, "
-            f"{share:.1%} of peak, {remaining:,.0f} s left")
+            f"{share}{remaining:,.0f} s left")
 
 
 def _lines(children: list[tuple[subprocess.Popen, Path]], pipe: int) -> Iterator[dict]:
