@@ -8,7 +8,7 @@ import numpy as np
 from small_corpus import tokenizer_file
 
 from lib import contracts, corpus
-from lib.student import arms, checkpoints, examples, tokens
+from lib.student import checkpoints, examples, tokens
 
 OPTIONS = {"steps": 6, "batch": 5, "learning_rate": 0.01, "warmup": 2, "checkpoint_every": 3, "row_tokens": 96, "pair_tokens": 48}
 ARM = {"layers": 1, "hidden": 8, "heads": 2}
@@ -54,9 +54,8 @@ def inputs(run: Path, held_queries: int = 3) -> Path:
 
 
 def config(run: Path, named: dict[str, dict], **options) -> dict:
-    """What `arms.train` gives the trainer."""
-    made = arms.checked(named, arms.Options(**OPTIONS | options))
-    return {"run": str(run), "arms": {name: {"settings": arm, "key": arms.key(run, arm, made)} for name, arm in named.items()}, "options": made._asdict()}
+    """What the trainer is given."""
+    return {"run": str(run), "arms": named, "options": OPTIONS | options}
 
 
 def train_here(run: Path, arm: str = "larger", settings: dict = ARM, **options) -> Path:

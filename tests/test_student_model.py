@@ -31,7 +31,8 @@ def folder_of_a_model(folder, vocabulary: int):
 def test_an_arm_has_the_sizes_it_names_and_a_linear_head_in_float32(tmp_path):
     scorer = built(tokenizer(tmp_path), kv_heads=1, head_dim=6, intermediate=10)
     config = model.sizes_of(scorer.backbone)
-    assert (config["num_hidden_layers"], config["hidden_size"], config["num_key_value_heads"], config["head_dim"], config["intermediate_size"]) == (2, 8, 1, 6, 10)
+    names = ("num_hidden_layers", "hidden_size", "num_key_value_heads", "head_dim", "intermediate_size")
+    assert [config[name] for name in names] == [2, 8, 1, 6, 10]
     assert config["vocab_size"] == (rows := model.vocabulary(tokenizer(tmp_path))) == tokenizer(tmp_path).get_vocab_size()
     layer = 8 * (2 * 6 + 6 + 6) + 2 * 6 * 8 + 3 * 8 * 10 + 2 * 6 + 2 * 8  # q k v, o, gate up down, two head norms, two norms
     assert model.parameters(scorer) == rows * 8 + 2 * layer + 8 + (8 + 1)

@@ -61,7 +61,10 @@ def test_the_front_door_scores_texts_as_training_reads_them(trained, student):
         np.testing.assert_allclose(score.score_pairs(by, tokenizer, wanted), table["prediction"].to_numpy(), atol=1e-5)
     fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer)
     np.testing.assert_allclose(score.score_pairs(student.scorer, fast, wanted, row_tokens=48), table["prediction"].to_numpy(), atol=1e-5)
-    assert score.score_pairs(student, tokenizer, []).shape == (0,)
+    tokenizer.enable_truncation(3)
+    tokenizer.enable_padding()
+    np.testing.assert_allclose(score.score_pairs(student, tokenizer, wanted), table["prediction"].to_numpy(), atol=1e-5)
+    assert tokenizer.truncation and score.score_pairs(student, tokenizer, []).shape == (0,)
     cut = score.score_pairs(student, tokenizer, [("q", "sum " * 100), ("q", "sum " * 100 + "cat")])
     assert cut[0] == cut[1]  # beyond pair_tokens
 

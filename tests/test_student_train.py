@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from small_corpus import alive, contents, python, wait_for
-from small_training import ARM, OPTIONS, answer, answers, config, inputs, make, train_here
+from small_training import ARM, OPTIONS, answer, answers, inputs, make, train_here
 
 from lib import contracts, processes
 from lib.packed import pairs
-from lib.student import arms, batches, checkpoints, examples, tokens
+from lib.student import arms, batches, checkpoints, examples, tokens, train
 
 
 @given(st.integers(1, 30), st.integers(1, 12), st.integers(0, 3))
@@ -80,7 +80,8 @@ def test_training_leaves_checkpoints_with_predictions_a_record_and_a_log(trained
     assert last.name == "step-00000006" and checkpoints.find(trained, "larger", 3).name == "step-00000003"
     assert found.select(["query", "doc", "label"]).equals(held.select(["query", "doc", "label"])) and np.isfinite(found["prediction"]).all()
     assert log["step"].tolist() == [1, 2, 3, 4, 5, 6] and (log["pairs"] == 5).all() and np.isfinite(log).all(axis=None)
-    assert record["weights_sha256"] == checkpoints.weights_sha256(last) and (record["step"], record["dtype"], record["attention"]) == (6, "float32", "packed_cpu")
+    assert record["weights_sha256"] == checkpoints.weights_sha256(last)
+    assert (record["step"], record["dtype"], record["attention"], record["packs"]) == (6, "float32", "packed_cpu", True)
     table, read = examples.read(trained, False), tokens.load(trained)
     longer = read.queries.lengths[table["query"].to_numpy()] + read.documents.lengths[table["doc"].to_numpy()] > OPTIONS["pair_tokens"]
     training = record["training"]
@@ -114,10 +115,10 @@ def test_another_configuration_or_other_examples_start_the_arm_afresh(trained, t
         answers(run, [answer(query, doc, 1) for query in range(12) for doc in range(4)])
         examples.write(run, held_queries=3)
     settings = change.pop("arm", ARM)
-    made = config(run, {"larger": settings}, **change)["arms"]["larger"]
-    assert not arms.finished(run, "larger", made["key"], 6)
+    key = arms.key(run, settings, arms.Options(**OPTIONS | change))
+    assert not arms.finished(run, "larger", key, 6)
     (checkpoints.arm_folder(run, "larger") / ".step-00000009").mkdir()
-    arms.begin(run, "larger", settings, made["key"])
+    arms.begin(run, "larger", settings, key)
     assert [path.name for path in checkpoints.arm_folder(run, "larger").iterdir()] == ["arm.json"]
 
 
@@ -140,13 +141,14 @@ def test_a_broken_off_arm_goes_on_from_its_last_checkpoint_to_the_same_bits(trai
     torn.undo()
     assert saves == [3] == checkpoints.steps(run, "larger")
     train_here(run)
-    for name in ("larger/log.csv", "larger/step-00000003/heldout.parquet", "larger/step-00000006/heldout.parquet", "larger/step-00000006/model/model.safetensors"):
+    for name in ("log.csv", "step-00000003/heldout.parquet", "step-00000006/heldout.parquet", "step-00000006/model/model.safetensors"):
+        name = f"larger/{name}"
         assert (run / "student" / name).read_bytes() == (trained / "student" / name).read_bytes(), name
 
 
 def test_a_model_can_learn_a_handful_of_pairs_by_heart(tmp_path):
     run = inputs(make(tmp_path / "run", queries=4, pairs=3), held_queries=1)
-    train_here(run, settings={"layers": 2, "hidden": 16, "heads": 2}, steps=150, batch=9, learning_rate=0.01, warmup=10, checkpoint_every=150)
+    train_here(run, settings={"layers": 2, "hidden": 16, "heads": 2}, steps=60, batch=9, learning_rate=0.02, warmup=5, checkpoint_every=60)
     loss = checkpoints.log(run, "larger")["loss"]
     assert loss.iloc[0] > 0.3 and loss.iloc[-1] < 0.01
 
@@ -159,8 +161,10 @@ def test_a_loss_that_is_not_finite_stops_training_with_one_sentence(tmp_path):
 
 
 @pytest.mark.parametrize("words, told", [
-    ("lib.student.train: the arm a has the loss nan at step 3\\nE0101 torch: ChildFailedError", "ended with 3: the arm a has the loss nan at step 3; run again"),
-    ("E01 torch: traceback : Signal 9 (SIGKILL) received by PID 77\\nlast", r"ended with 3: a process was killed by SIGKILL \(was memory short\?\); run again"),
+    ("lib.student.train: the arm a has the loss nan at step 3\\nE0101 torch: ChildFailedError",
+     "ended with 3: the arm a has the loss nan at step 3; run again"),
+    ("E01 torch: traceback : Signal 9 (SIGKILL) received by PID 77\\nlast",
+     r"ended with 3: a process was killed by SIGKILL \(was memory short\?\); run again"),
     ("step 1\\nwho knows\\n", "ended with 3: who knows; run again"),
     ("", "ended with 3: it said nothing; run again"),
 ])
@@ -172,6 +176,24 @@ def test_a_trainer_that_fails_is_told_by_its_own_last_words(monkeypatch, capfd, 
     with pytest.raises(arms.TrainingStopped, match=told):
         arms._run_child({"options": {"processes": 1}})
     assert "ChildFailedError" not in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("error, told", [
+    (ValueError("the thing\n is wrong"), "lib.student.train: the thing is wrong"),
+    (TypeError("a fault of ours"), "lib.student.train: TypeError: a fault of ours"),
+])
+def test_the_trainer_ends_with_one_sentence(tmp_path, monkeypatch, error, told):
+    from lib.student import loop
+
+    def fail(config):
+        raise error
+
+    monkeypatch.setattr(loop, "run", fail)
+    monkeypatch.setattr(train, "_die_with_the_notebook", lambda: None)
+    (tmp_path / "config.json").write_text("{}")
+    with pytest.raises(SystemExit) as ended:
+        train.main(str(tmp_path / "config.json"))
+    assert str(ended.value) == told
 
 
 TRAIN = """
@@ -188,10 +210,8 @@ def start(run, named=None, **options):
 
 def trainers(parent: int) -> list[int]:
     """The processes of the loop under a notebook: those under torchrun."""
-    return [child.pid for child in psutil.Process(parent).children(recursive=True) if MODULE_ARGUMENT in child.cmdline() and "torch.distributed.run" not in child.cmdline()]
-
-
-MODULE_ARGUMENT = "lib.student.train"
+    below = {child.pid: child.cmdline() for child in psutil.Process(parent).children(recursive=True)}
+    return [pid for pid, command in below.items() if arms.MODULE in command and "torch.distributed.run" not in command]
 
 
 @pytest.mark.slow
@@ -231,7 +251,8 @@ def test_a_killed_trainer_goes_on_to_bit_equal_predictions_and_log(tmp_path):
     assert 0 < len(checkpoints.steps(torn, "larger")) < 8
     child = start(torn, **options)
     assert child.wait(timeout=300) == 0
-    kept = [{name: held for name, held in contents(run / "student").items() if "/state/" not in name and "timing" not in name} for run in (whole, torn)]
+    kept = [{name: held for name, held in contents(run / "student").items() if "/state/" not in name and "timing" not in name}
+            for run in (whole, torn)]
     assert kept[0] == kept[1] and sum(name.endswith("heldout.parquet") for name in kept[0]) == 8
 
 

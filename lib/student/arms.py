@@ -62,8 +62,7 @@ def train(run: str | Path, arms: Mapping[str, Mapping], **options) -> None:
         trace.record("import", module)  # also when every arm is done and no child imports them
     run, made = Path(run), checked(arms, Options(**options))
     with processes.lock(run):
-        keys = {name: key(run, arms[name], made) for name in arms}
-        left = {name: {"settings": dict(arms[name]), "key": keys[name]} for name in arms if not finished(run, name, keys[name], made.steps)}
+        left = {name: dict(settings) for name, settings in arms.items() if not finished(run, name, key(run, settings, made), made.steps)}
         if left:
             _run_child({"run": str(run), "arms": left, "options": made._asdict()})
         for name in arms:
@@ -88,7 +87,8 @@ def checked(arms: Mapping[str, Mapping], options: Options) -> Options:
     if not 0 <= options.warmup <= options.steps:
         raise ValueError(f"warmup is {options.warmup} steps of {options.steps}; it lies between 0 and all of them")
     if options.row_tokens < options.pair_tokens:
-        raise ValueError(f"row_tokens is {options.row_tokens} and a pair may have {options.pair_tokens} tokens (pair_tokens); take rows at least as long")
+        raise ValueError(f"row_tokens is {options.row_tokens} and a pair may have {options.pair_tokens} tokens (pair_tokens); "
+                         "take rows at least as long")
     for name, values in CHOICES.items():
         if getattr(options, name) not in values:
             raise ValueError(f"{name} is {getattr(options, name)!r}; it is one of {', '.join(values)}")
@@ -100,7 +100,8 @@ def _check_arm(name: str, settings: Mapping) -> None:
         raise ValueError(f"the arm {name!r} cannot name a folder; use letters, digits, point, - and _")
     if "path" in settings:
         if len(settings) > 1:
-            raise ValueError(f"the arm {name} names a folder and {', '.join(k for k in settings if k != 'path')}; a model of a folder has its sizes already")
+            more = ", ".join(k for k in settings if k != "path")
+            raise ValueError(f"the arm {name} names a folder and {more}; a model of a folder has its sizes already")
         if not (paths.source(settings["path"]) / "config.json").is_file():
             raise ValueError(f"the arm {name} names {settings['path']}, where there is no config.json; name the folder of a transformers model")
         return
@@ -130,9 +131,10 @@ def key(run: str | Path, settings: Mapping, options: Options) -> str:
     if "path" in settings:
         found = paths.source(settings["path"])
         of_folder = {path.name: files.sha256(path) for path in sorted(found.iterdir()) if path.suffix in (".json", ".safetensors", ".bin")}
+    inputs = ("tokens/documents", "tokens/queries", "examples")
     known = {
         "settings": dict(settings), "model": of_folder, "options": {k: v for k, v in options._asdict().items() if k != "processes"},
-        "inputs": {name: [line["sha256"] for line in contracts.parts(run / name)] for name in ("tokens/documents", "tokens/queries", "examples")},
+        "inputs": {name: [line["sha256"] for line in contracts.parts(run / name)] for name in inputs},
         "tokenizer": tokens.tokenizer_sha256(run), "modules": sources.hashes(MODULE),
     }
     return hashlib.sha256(json.dumps(known, sort_keys=True).encode()).hexdigest()
@@ -183,4 +185,5 @@ def _run_child(config: dict) -> None:
             child.wait()
             raise
     if code != 0:
-        raise TrainingStopped(f"the trainer ended with {code}: {own or killed or last or 'it said nothing'}; run again to go on, finished checkpoints are kept")
+        reason = own or killed or last or "it said nothing"
+        raise TrainingStopped(f"the trainer ended with {code}: {reason}; run again to go on, finished checkpoints are kept")

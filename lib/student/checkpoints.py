@@ -48,9 +48,11 @@ def find(run: str | Path, arm: str, step: int = 0) -> Path:
     there = steps(run, arm)
     if not there:
         known = arms(run)
-        raise ValueError(f"{paths.shown(run)} has no checkpoint of the arm {arm!r}; " + (f"it has {', '.join(known)}" if known else "train it first"))
+        way_out = f"it has {', '.join(known)}" if known else "train it first"
+        raise ValueError(f"{paths.shown(run)} has no checkpoint of the arm {arm!r}; {way_out}")
     if step and step not in there:
-        raise ValueError(f"the arm {arm!r} of {paths.shown(run)} has no checkpoint at step {step}; it has {', '.join(map(str, there))}, and 0 is the last")
+        raise ValueError(f"the arm {arm!r} of {paths.shown(run)} has no checkpoint at step {step}; it has {', '.join(map(str, there))}, "
+                         "and 0 is the last")
     return folder(run, arm, step or there[-1])
 
 
@@ -82,7 +84,8 @@ def outputs(run: str | Path, arm: str) -> list[Path]:
     """The files of an arm that later steps of a run read; states and timings are not among them."""
     found = [arm_folder(run, arm) / name for name in ("arm.json", "log.csv")]
     for step in steps(run, arm):
-        found += [path for path in sorted(folder(run, arm, step).rglob("*")) if path.is_file() and "state" not in path.relative_to(arm_folder(run, arm)).parts]
+        inside = sorted(folder(run, arm, step).rglob("*"))
+        found += [path for path in inside if path.is_file() and "state" not in path.relative_to(arm_folder(run, arm)).parts]
     return found
 
 
@@ -93,8 +96,9 @@ def training_table(run: str | Path, names: list[str] | None = None) -> pd.DataFr
         known, losses = record(find(run, arm)), log(run, arm)["loss"]
         training = known["training"]
         rows.append({
-            "arm": arm, "parameters": known["parameters"], "training pairs": training["training pairs"], "held-out pairs": training["held-out pairs"],
-            "training queries": training["training queries"], "held-out queries": training["held-out queries"], "steps": known["step"],
-            "cut documents": training["cut documents"], "cut queries": training["cut queries"], "final loss": losses.tail(max(len(losses) // 10, 1)).mean(),
+            "arm": arm, "parameters": known["parameters"],
+            **{name: training[name] for name in ("training pairs", "held-out pairs", "training queries", "held-out queries")},
+            "steps": known["step"], "cut documents": training["cut documents"], "cut queries": training["cut queries"],
+            "final loss": losses.tail(max(len(losses) // 10, 1)).mean(),
         })
     return pd.DataFrame(rows)

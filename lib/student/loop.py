@@ -53,14 +53,14 @@ class Data(NamedTuple):
 
 
 def run(config: dict) -> None:
-    """Train the arms of a configuration, as `lib.student.arms.train` writes it: run, arms (settings and key), options."""
+    """Train the arms of a configuration: `run` (the run folder), `arms` (name -> settings) and `options` (those of `arms.Options`)."""
     torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", 1)))
-    folder, options = Path(config["run"]), arms.checked({name: arm["settings"] for name, arm in config["arms"].items()}, Options(**config["options"]))
+    folder, options = Path(config["run"]), arms.checked(config["arms"], Options(**config["options"]))
     world = _join()
     with processes.lock(folder) if world.rank == 0 else nullcontext():
         read = data(folder, options.pair_tokens)
-        for name, arm in config["arms"].items():
-            train(folder, name, arm, options, read, world)
+        for name, settings in config["arms"].items():
+            train(folder, name, settings, options, read, world)
     dist.destroy_process_group()
 
 
@@ -88,15 +88,18 @@ def data(run: Path, limit: int) -> Data:
     return Data(lists, template, side(False), side(True))
 
 
-def train(run: Path, name: str, arm: dict, options: Options, data: Data, world: World) -> None:
+def train(run: Path, name: str, settings: dict, options: Options, data: Data, world: World) -> None:
     """Bring one arm to its last step, from its last checkpoint."""
-    folder = checkpoints.arm_folder(run, name)
+    folder, key = checkpoints.arm_folder(run, name), ""
     if world.rank == 0:
-        arms.begin(run, name, arm["settings"], arm["key"])
+        key = arms.key(run, settings, options)
+        arms.begin(run, name, settings, key)
     dist.barrier()
-    sizes = None if "path" in arm["settings"] else arms.shape(arm["settings"])
+    if options.steps in checkpoints.steps(run, name):
+        return
+    sizes = None if "path" in settings else arms.shape(settings)
     bias = float(data.training.label.mean())
-    scorer = model.build(arm["settings"], sizes, corpus.tokenizer(run), options.seed, options.pair_tokens, world.device, bias)
+    scorer = model.build(settings, sizes, corpus.tokenizer(run), options.seed, options.pair_tokens, world.device, bias)
     dtype, config, parameters = next(scorer.backbone.parameters()).dtype, model.sizes_of(scorer.backbone), model.parameters(scorer)
     if options.recompute == "on" or (options.recompute == "auto" and world.device.type == "cuda"):
         scorer.backbone.gradient_checkpointing_enable({"use_reentrant": False})
@@ -105,10 +108,10 @@ def train(run: Path, name: str, arm: dict, options: Options, data: Data, world: 
     start = state.resume(folder, scorer, optimizer)
     log = checkpoints.log(run, name).head(start).to_dict("records") if start else []
     record = {
-        "arm": name, "key": arm["key"], "dtype": str(dtype).removeprefix("torch."), "attention": scorer.attention, "packs": scorer.packs,
+        "arm": name, "key": key, "dtype": str(dtype).removeprefix("torch."), "attention": scorer.attention, "packs": scorer.packs,
         "tokenizer_sha256": tokens.tokenizer_sha256(run), "template": list(data.template), "pair_tokens": options.pair_tokens,
         "pair_chars": tokens.pair_chars(run), "libraries": state.libraries(scorer.attention), "config": config, "parameters": parameters,
-        "training": {"settings": arm["settings"], "options": options._asdict(), "seed": options.seed} | examples.counts(run) | {
+        "training": {"settings": settings, "options": options._asdict()} | examples.counts(run) | {
             "cut queries": data.training.cuts.queries, "cut documents": data.training.cuts.documents,
             "cut held-out queries": data.held.cuts.queries, "cut held-out documents": data.held.cuts.documents},
     }
@@ -122,7 +125,7 @@ def train(run: Path, name: str, arm: dict, options: Options, data: Data, world: 
             )
         progress.add(log[-1]["loss"], data.training.lengths[_chosen(data.training, options, step)])
         if (step + 1) % options.checkpoint_every == 0 or step + 1 == options.steps:
-            predictions = _predictions(scorer, data, options, world)
+            predictions = _predictions(name, scorer, data, options, world)
             if world.rank == 0:  # before the checkpoint, which makes it valid
                 files.write_text(folder / "log.csv", pd.DataFrame(log, columns=checkpoints.LOG).to_csv(index=False, lineterminator="\n"))
             state.save(folder, step + 1, scorer, optimizer, dtype, predictions, record | {"step": step + 1})
@@ -166,7 +169,7 @@ def gradients(scorer: Scorer, data: Data, side: Side, rows: list[np.ndarray], sc
     return errors
 
 
-def _predictions(scorer: Scorer, data: Data, options: Options, world: World) -> pa.Table:
+def _predictions(name: str, scorer: Scorer, data: Data, options: Options, world: World) -> pa.Table:
     """The held-out pairs as this model scores them (contract predictions), each scored by one process."""
     side = data.held
     rows = batches.deal(batches.pack(side.lengths, options.row_tokens, scorer.packs), side.lengths, world.size)[world.rank]
@@ -176,7 +179,11 @@ def _predictions(scorer: Scorer, data: Data, options: Options, world: World) -> 
         found[row] = score.score_rows(scorer, given, [np.arange(len(row))])
     total = torch.from_numpy(found)
     dist.all_reduce(total)  # the others hold zeros
-    return contracts.table("predictions", {"query": side.query, "doc": side.doc, "label": side.label.astype(np.int8), "prediction": total.numpy()})
+    if not torch.isfinite(total).all():
+        raise FloatingPointError(f"the arm {name} gives {int((~torch.isfinite(total)).sum())} held-out pairs scores that are not finite; "
+                                 f"take a learning_rate below {options.learning_rate}")
+    columns = {"query": side.query, "doc": side.doc, "label": side.label.astype(np.int8), "prediction": total.numpy()}
+    return contracts.table("predictions", columns)
 
 
 def _given(data: Data, side: Side, row: np.ndarray, limit: int) -> Ragged:

@@ -39,7 +39,8 @@ def scores_of(scorer: Scorer, row: Ragged) -> torch.Tensor:
     return scorer(torch.from_numpy(row.ids.astype(np.int64)).to(scorer.device), row.lengths.tolist())[:, 0]
 
 
-def build(settings: Mapping, sizes: Mapping | None, tokenizer: Tokenizer, seed: int, pair_tokens: int, device: torch.device, bias: float) -> Scorer:
+def build(settings: Mapping, sizes: Mapping | None, tokenizer: Tokenizer, seed: int, pair_tokens: int, device: torch.device,
+          bias: float) -> Scorer:
     """The model of an arm before its first step: `sizes` of a Qwen3 from scratch, or None for the folder that `settings` name.
 
     `bias` is where the head starts: the mean label. On CUDA the backbone is bf16 until `shard` makes float32 masters of it.
@@ -74,11 +75,13 @@ def _from_folder(path: str, tokenizer: Tokenizer, dtype: torch.dtype) -> nn.Modu
     own = token_table.load(folder)
     for pair in pairs.PROBES:
         if own.encode(*pair).ids != tokenizer.encode(*pair).ids:
-            raise ValueError(f"the tokenizer of {path} reads {pair} as other ids than the run's tokenizer.json; import the corpus with that tokenizer")
+            raise ValueError(f"the tokenizer of {path} reads {pair} as other ids than the run's tokenizer.json; "
+                             "import the corpus with that tokenizer")
     backbone = load(folder, dtype)
     rows, needed = backbone.get_input_embeddings().num_embeddings, vocabulary(tokenizer)
     if rows < needed:
-        raise ValueError(f"the model of {path} has {rows:,} token vectors and the run's tokenizer gives ids up to {needed - 1:,}; take the model's own tokenizer")
+        raise ValueError(f"the model of {path} has {rows:,} token vectors and the run's tokenizer gives ids up to {needed - 1:,}; "
+                         "take the model's own tokenizer")
     return backbone
 
 
@@ -92,8 +95,8 @@ def load(folder: Path, dtype: torch.dtype) -> nn.Module:
     try:
         return AutoModel.from_pretrained(folder, dtype=dtype, local_files_only=True)
     except (OSError, ValueError, KeyError) as error:
-        told = " ".join(str(error).split())
-        raise ValueError(f"{paths.shown(folder)} cannot be read as a transformers model ({told}); name a folder with config.json and weights") from error
+        told = f"{paths.shown(folder)} cannot be read as a transformers model ({' '.join(str(error).split())})"
+        raise ValueError(f"{told}; name a folder with config.json and weights") from error
 
 
 def sizes_of(backbone: nn.Module) -> dict:

@@ -14,10 +14,11 @@ from tokenizers import Tokenizer
 from torch import nn
 
 from lib import paths
-from lib.packed import forward, pairs
-from lib.packed.pairs import Ragged, Template
-from lib.student import batches, checkpoints, model
-from lib.student.model import Scorer
+from lib.packed import forward
+from lib.packed.pairs import DOCUMENT_CHARS, PAIR_TOKENS, Ragged, Template, document_start, join, ragged, template
+from lib.student import batches, checkpoints
+from lib.student.model import Scorer, scores_of
+from lib.student.model import load as load_backbone
 
 
 class Student(NamedTuple):
@@ -39,12 +40,13 @@ def load(checkpoint: str | Path, device: str = "auto") -> Student:
     """The model of a checkpoint's folder, in the dtype it was trained to score in, ready to score."""
     checkpoint = Path(checkpoint)
     known = checkpoints.record(checkpoint)
-    backbone = model.load(checkpoint / "model", getattr(torch, known["dtype"])).to(device_of(device))
+    backbone = load_backbone(checkpoint / "model", getattr(torch, known["dtype"])).to(device_of(device))
     head = nn.Linear(backbone.config.get_text_config().hidden_size, 1)
     try:
         head.load_state_dict(load_file(checkpoint / "head.safetensors"))
     except (OSError, RuntimeError) as error:
-        raise ValueError(f"{paths.shown(checkpoint / 'head.safetensors')} does not fit the model ({' '.join(str(error).split())}); train the arm again") from error
+        told = f"{paths.shown(checkpoint / 'head.safetensors')} does not fit the model ({' '.join(str(error).split())})"
+        raise ValueError(f"{told}; train the arm again") from error
     scorer = Scorer(forward.prepare(backbone), head.to(device_of(device))).eval()
     return Student(scorer, Template(*map(tuple, known["template"])), known["pair_tokens"], known["pair_chars"], known)
 
@@ -68,44 +70,48 @@ def score_rows(scorer: Scorer, given: Ragged, rows: Sequence[np.ndarray]) -> np.
     scorer.eval()
     with torch.no_grad():
         for row in rows:
-            scores = model.scores_of(scorer, given.take(row) if len(row) else EMPTY)
+            scores = scores_of(scorer, given.take(row) if len(row) else EMPTY)
             if len(row):
                 found[row] = scores.cpu().numpy()
     scorer.train(training)
     return found
 
 
-EMPTY = pairs.ragged([[0]])  # stands for a row without pairs
+EMPTY = ragged([[0]])  # stands for a row without pairs
 
 
-def score_pairs(by, tokenizer, texts: Sequence[tuple[str, str]], row_tokens: int = 65536) -> np.ndarray:
+def score_pairs(model, tokenizer, pairs: Sequence[tuple[str, str]], row_tokens: int = 65536) -> np.ndarray:
     """float32[n] for pairs of texts (query, document), in the order given, without a run.
 
-    by: the folder of a checkpoint, a `Student`, a `Scorer`, or a transformers model for sequence classification with one
+    model: the folder of a checkpoint, a `Student`, a `Scorer`, or a transformers model for sequence classification with one
     label. tokenizer: a `tokenizers.Tokenizer`, or a fast tokenizer of transformers. A pair is cut as in training: the document
-    to `pair_chars` characters (32,000 where `by` does not know better), the pair to `pair_tokens` tokens (8,192, or the row).
+    to `pair_chars` characters, the pair to `pair_tokens` tokens; 32,000 and 8,192 (or a row) for a model from elsewhere.
     """
-    student = by if isinstance(by, Student) else load(by) if isinstance(by, str | Path) else _student(by)
+    student = model if isinstance(model, Student) else load(model) if isinstance(model, str | Path) else _student(model)
     tokenizer = getattr(tokenizer, "backend_tokenizer", tokenizer)
     if not isinstance(tokenizer, Tokenizer):
         raise TypeError(f"the tokenizer is a {type(tokenizer).__name__}; give a tokenizers.Tokenizer or a fast tokenizer of transformers")
+    if tokenizer.truncation or tokenizer.padding:
+        tokenizer = Tokenizer.from_str(tokenizer.to_str())  # the caller's stays as it is
+        tokenizer.no_truncation()
+        tokenizer.no_padding()
     if not student.record:
-        student = student._replace(template=pairs.template(tokenizer), pair_tokens=min(student.pair_tokens, row_tokens))
-    queries, documents = [query for query, _ in texts], [pairs.document_start(document, student.pair_chars) for _, document in texts]
-    lists = [pairs.ragged(one.ids for one in tokenizer.encode_batch_fast(side, add_special_tokens=False)) for side in (queries, documents)]
-    rows = np.arange(len(texts))
-    joined, _ = pairs.join(*lists, rows, rows, student.template, student.pair_tokens)
-    return score(student, joined, row_tokens)
+        student = student._replace(template=template(tokenizer), pair_tokens=min(student.pair_tokens, row_tokens))
+    queries, documents = [query for query, _ in pairs], [document_start(document, student.pair_chars) for _, document in pairs]
+    lists = [ragged(one.ids for one in tokenizer.encode_batch_fast(side, add_special_tokens=False)) for side in (queries, documents)]
+    rows = np.arange(len(pairs))
+    return score(student, join(*lists, rows, rows, student.template, student.pair_tokens)[0], row_tokens)
 
 
-def _student(by: nn.Module) -> Student:
+def _student(model: nn.Module) -> Student:
     """A model from elsewhere with the pair input of the spec."""
-    if not isinstance(by, Scorer):
-        head = getattr(by, "score", None) or getattr(by, "classifier", None)
-        if not (hasattr(by, "base_model") and isinstance(head, nn.Linear) and head.out_features == 1):
-            raise TypeError(f"{type(by).__name__} has no linear head with one output; give a checkpoint's folder, a Student, a Scorer, "
+    if not isinstance(model, Scorer):
+        head = next((found for name in ("score", "classifier", "head") if isinstance(found := getattr(model, name, None), nn.Linear)), None)
+        backbone = getattr(model, "backbone", getattr(model, "base_model", None))
+        if head is None or head.out_features != 1 or backbone is None:
+            raise TypeError(f"{type(model).__name__} has no linear head with one output; give a checkpoint's folder, a Student, a Scorer, "
                             "or a transformers model for sequence classification with num_labels=1")
-        own = nn.Linear(head.in_features, 1, bias=head.bias is not None).to(head.weight.device)
+        own = nn.Linear(head.in_features, 1, bias=head.bias is not None).to(head.weight.device)  # in float32
         own.load_state_dict(head.state_dict())
-        by = Scorer(forward.prepare(by.base_model), own).eval()
-    return Student(by, Template(), pairs.PAIR_TOKENS, pairs.DOCUMENT_CHARS, {})
+        model = Scorer(forward.prepare(backbone), own)
+    return Student(model.eval(), Template(), PAIR_TOKENS, DOCUMENT_CHARS, {})

@@ -33,13 +33,15 @@ def _version(name: str) -> str:
         return "not installed"
 
 
-def save(arm: Path, step: int, scorer: Scorer, optimizer: torch.optim.Optimizer, dtype: torch.dtype, predictions: pa.Table, record: dict) -> None:
+def save(arm: Path, step: int, scorer: Scorer, optimizer: torch.optim.Optimizer, dtype: torch.dtype, predictions: pa.Table,
+         record: dict) -> None:
     """Write the checkpoint of a step under a temporary name and rename it; then the states of the older ones go.
 
     Weights are stored in `dtype`, the one that scores are computed in, the head in float32; `state/` holds float32 masters.
     `record` gets the hash of the weights.
     """
-    target, temporary = checkpoints.folder(arm.parents[1], arm.name, step), arm / f".step-{step:08d}"
+    run = arm.parents[1]
+    target, temporary = checkpoints.folder(run, arm.name, step), arm / f".step-{step:08d}"
     first = dist.get_rank() == 0
     if first:
         shutil.rmtree(temporary, ignore_errors=True)
@@ -55,9 +57,9 @@ def save(arm: Path, step: int, scorer: Scorer, optimizer: torch.optim.Optimizer,
         _sync(temporary)
         shutil.rmtree(target, ignore_errors=True)
         os.replace(temporary, target)
-        for older in checkpoints.steps(arm.parents[1], arm.name):
+        for older in checkpoints.steps(run, arm.name):
             if older < step:
-                shutil.rmtree(checkpoints.folder(arm.parents[1], arm.name, older) / "state", ignore_errors=True)
+                shutil.rmtree(checkpoints.folder(run, arm.name, older) / "state", ignore_errors=True)
     dist.barrier()
 
 
@@ -69,6 +71,8 @@ def _write_weights(folder: Path, scorer: Scorer, weights: dict[str, torch.Tensor
     scorer.backbone.save_pretrained(folder / "model", state_dict=of_backbone)
     of_head = {name.removeprefix("head."): value.float().contiguous() for name, value in weights.items() if name.startswith("head.")}
     save_file(of_head, folder / "head.safetensors")
+    for path in folder.rglob("*.safetensors"):
+        path.chmod(0o644)  # they are made for the owner's eyes only
 
 
 def _sync(folder: Path) -> None:
@@ -80,11 +84,12 @@ def _sync(folder: Path) -> None:
 
 def resume(arm: Path, scorer: Scorer, optimizer: torch.optim.Optimizer) -> int:
     """Load the last checkpoint that has a state, and give its step; 0 where there is none."""
-    there = [step for step in checkpoints.steps(arm.parents[1], arm.name) if (checkpoints.folder(arm.parents[1], arm.name, step) / "state").is_dir()]
+    states = {step: checkpoints.folder(arm.parents[1], arm.name, step) / "state" for step in checkpoints.steps(arm.parents[1], arm.name)}
+    there = [step for step, folder in states.items() if folder.is_dir()]
     if not there:
         return 0
     model, optimized = get_state_dict(scorer, optimizer)
     found = {"model": model, "optimizer": optimized}
-    dcp.load(found, checkpoint_id=checkpoints.folder(arm.parents[1], arm.name, there[-1]) / "state")
+    dcp.load(found, checkpoint_id=states[there[-1]])
     set_state_dict(scorer, optimizer, model_state_dict=found["model"], optim_state_dict=found["optimizer"])
     return there[-1]

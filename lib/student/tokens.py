@@ -5,6 +5,7 @@ The parts are Parquet; beside each lies a flat copy (a hidden file) that is memo
 read documents in no order, so that a pair costs the bytes of its two lists and no part is held.
 """
 
+import hashlib
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -55,7 +56,7 @@ class Tokens(NamedTuple):
 
 def tokenizer_sha256(run: str | Path) -> str:
     """The hash of the run's `tokenizer.json`."""
-    return files.sha256(Path(run) / "tokenizer.json")
+    return hashlib.sha256(files.read_bytes(Path(run) / "tokenizer.json")).hexdigest()
 
 
 def config(run: str | Path, pair_chars: int = pairs.DOCUMENT_CHARS) -> dict:
@@ -130,7 +131,8 @@ def _encode(name: str, shard: str, options: dict) -> dict:
     field = contracts.TABLES["tokens"].field("ids")
     ids = pa.ListArray.from_arrays(pa.array(np.cumsum(lengths, dtype=np.int32)), pa.array(np.concatenate(lists)), type=field.type)
     made = contracts.table("tokens", {"ids": ids})
-    return contracts.write("tokens", made, run / "tokens" / name / f"{shard}.parquet") | {"tokens": sum(lengths), "cut": cut, "pair_chars": options["pair_chars"]}
+    line = contracts.write("tokens", made, run / "tokens" / name / f"{shard}.parquet")
+    return line | {"tokens": sum(lengths), "cut": cut, "pair_chars": options["pair_chars"]}
 
 
 def _stage(name: str) -> Stage:

@@ -1,5 +1,8 @@
 """`torchrun -m lib.student.train CONFIG`: train the arms that a configuration names, one after the other.
 
+CONFIG is JSON: `{"run": FOLDER, "arms": {NAME: SETTINGS}, "options": {...}}`, settings and options as `lib.student.arms` takes
+them; `tokens/` and `examples/` are there. So the trainer runs on many nodes too, under a torchrun that a scheduler starts.
+
 Each process dies with the torchrun that started it, and where `lib.student.arms` started that, with the notebook: it is
 asked for before torch is imported. Errors end in one sentence on stderr, which begins with the module's name.
 """
