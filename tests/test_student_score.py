@@ -1,11 +1,13 @@
 """Scores by a checkpoint: those that training wrote, whatever the rows, and those of the front door."""
 
+import shutil
+
 import numpy as np
 import pytest
 import torch
 from small_training import inputs, make, train_here
 from tokenizers import Tokenizer
-from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForSequenceClassification
+from transformers import BertConfig, BertModel, LlamaConfig, LlamaModel, PreTrainedTokenizerFast, Qwen3Config, Qwen3ForSequenceClassification
 
 from lib import corpus
 from lib.packed import pairs
@@ -101,3 +103,26 @@ def test_a_score_that_is_not_finite_comes_back_as_it_is(student):
         found = score.score(student, pairs.ragged([[5, 6], [7]]), 96)
         weight.copy_(kept)
     assert np.isnan(found).all() and found.dtype == np.float32
+
+
+def llama(vocabulary: int):
+    return LlamaModel(LlamaConfig(vocab_size=vocabulary, hidden_size=8, num_hidden_layers=1, num_attention_heads=2, intermediate_size=8))
+
+
+def bert(vocabulary: int):
+    """Reads both ways, so a row of several pairs would mix them."""
+    return BertModel(BertConfig(vocab_size=vocabulary, hidden_size=8, num_hidden_layers=1, num_attention_heads=2, intermediate_size=8), add_pooling_layer=False)
+
+
+@pytest.mark.parametrize("make_model, packs", [(llama, True), (bert, False)], ids=["llama", "bert"])
+def test_a_backbone_of_a_folder_is_trained_and_scores_the_same_when_loaded(tmp_path, make_model, packs, capfd):
+    run = inputs(make(tmp_path / "run"))
+    torch.manual_seed(0)
+    make_model(model.vocabulary(corpus.tokenizer(run))).save_pretrained(tmp_path / "model")
+    shutil.copy(run / "tokenizer.json", tmp_path / "model")
+    folder = train_here(run, "folder", {"path": str(tmp_path / "model")}, steps=2, checkpoint_every=2)
+    assert ("is run one pair at a time" in capfd.readouterr().out) is not packs
+    loaded, table = score.load(folder), checkpoints.heldout(folder)
+    assert loaded.scorer.packs is packs is loaded.record["packs"]
+    given, _ = tokens.join(tokens.load(run), table["query"].to_numpy(), table["doc"].to_numpy(), loaded.template, loaded.pair_tokens)
+    assert np.array_equal(score.score(loaded, given, 96), table["prediction"].to_numpy())
