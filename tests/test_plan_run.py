@@ -296,3 +296,7 @@ def test_the_status_counts_shards_gaps_and_money(checkout):
     assert "ledger: stage pick, sent 2, gaps 1, refusal 1\n" in said
     assert "gaps: 1 v1 pick, last call refusal" in said
     assert said.endswith("4 calls, 1 gaps, cost 1.00, 0 s in the finished notebooks\n")
+    (run / "attempts" / "v2_gap").mkdir()
+    (run / "attempts" / "v2_gap" / "part-00000.jsonl").write_text(lines[3].replace('"refusal"', '"ok"').replace('"v1"', '"v2 gap"'))
+    said = checkout.run(plan, "--status").stdout
+    assert "gaps:" not in said and said.endswith("5 calls, 0 gaps, cost 1.25, 0 s in the finished notebooks\n")

@@ -57,11 +57,12 @@ def _attempts(run: Path) -> tuple[int, Counter, float | None]:
     """Calls, gaps by stage and class, and cost over all attempts (None where no call has one).
 
     A pair of a stage is a gap while no call of its last key (its prompt and model) was answered; its class is the
-    status of its last call. The ledger knows also the pairs that were never asked.
+    status of its last call. One of v1 that was answered when the gaps were filled is none. The ledger knows also the
+    pairs that were never asked.
     One file at a time is held in memory: a pair whose calls lie in two, since the queries were cut into parts anew, counts in both.
     """
-    calls, gaps, money = 0, Counter(), None
-    for path in sorted((run / "attempts").rglob("part-*.jsonl")):
+    calls, gaps, money, filled = 0, Counter(), None, set()
+    for path in sorted((run / "attempts").rglob("part-*.jsonl"), key=lambda path: (path.parent.name != "v2_gap", path)):
         last = {}
         with open(path, encoding="utf-8") as handle:
             for line in handle:
@@ -72,8 +73,10 @@ def _attempts(run: Path) -> tuple[int, Counter, float | None]:
                 calls += 1
                 money = money if call["cost"] is None else (money or 0.0) + call["cost"]
                 pair = (f"{call['version']} {call['stage']}", call["task_id"])
+                if call["version"] == "v2 gap" and call["status"] in ANSWERED:
+                    filled.add((f"v1 {call['stage']}", call["task_id"]))
                 key, status = last.get(pair, (None, None))
                 if key != call["key"] or status not in ANSWERED:
                     last[pair] = call["key"], call["status"]
-        gaps.update((pair[0], status) for pair, (_, status) in last.items() if status not in ANSWERED)
+        gaps.update((pair[0], status) for pair, (_, status) in last.items() if status not in ANSWERED and pair not in filled)
     return calls, gaps, money
