@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from small_corpus import alive, contents, python, wait_for
 from small_training import ARM, OPTIONS, answer, answers, inputs, make, train_here
 
-from lib import contracts, processes
+from lib import processes
 from lib.packed import pairs
 from lib.student import arms, batches, checkpoints, examples, tokens, train
 
@@ -268,7 +268,13 @@ def test_no_trainer_survives_its_notebook(tmp_path, when):
     parent.send_signal(signal.SIGKILL)
     parent.wait()
     wait_for(lambda: not any(alive(pid) for pid in {*below, *pids}), 20)
-    steps = checkpoints.steps(run, "larger")
-    assert steps == checkpoints.steps(run, "larger") and contracts.parts(run / "examples")
-    with processes.lock(run):
-        pass
+    with processes.lock(run):  # free again
+        assert not list(checkpoints.arm_folder(run, "larger").glob("step-*")) or when == "training"
+
+
+def test_a_trainer_whose_torchrun_died_before_it_could_ask_to_die_with_it_ends_at_once(tmp_path):
+    child = python("import sys; from lib.student import train; train._die_with_the_notebook(); print('alive')", tmp_path)
+    assert child.communicate(timeout=60)[0] == "alive\n"
+    code = "import os; os.environ['QRELBOOK_TRAINER_OF'] = '999999999'; from lib.student import train; train._die_with_the_notebook(); print('alive')"
+    child = python(code, tmp_path)
+    assert child.communicate(timeout=60) == ("", "") and child.returncode == 1
