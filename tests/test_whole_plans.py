@@ -16,8 +16,10 @@ import pytest
 import whole_run
 from whole_run import ROOT, finish, results, start
 
+from lib.plan import check
+
 pytestmark = pytest.mark.slow
-NOTEBOOKS = ["01-corpus", "02-retrieve", "03-probe", "04-rerank", "05-route", "06-judge", "14-paper"]
+NOTEBOOKS = [job.name for job in check.jobs(ROOT / "runs" / "tiny.yaml")]
 
 
 def attempts(run: Path) -> list[str]:
@@ -153,11 +155,8 @@ def test_every_notebook_runs_by_plain_papermill_and_in_its_own_folder_as_in_jupy
     home, elsewhere = tmp_path / "home", tmp_path / "ein Ordner für Läufe"
     elsewhere.mkdir()
     environment = os.environ | {"QRELBOOK_HOME": str(home), "PYTHONPATH": str(ROOT)}
-    sets = {"01-corpus": ["queries", "40", "documents", "1000"], "02-retrieve": ["dimensions", "128"], "03-probe": ["probe_queries", "8"], "04-rerank": ["auc_queries", "8"]}
-    for name in NOTEBOOKS:
-        values = ["run", "tiny", *sets.get(name, [])]
-        given = [part for pair in zip(values[::2], values[1::2], strict=True) for part in ("-p", *pair)]
-        command = [sys.executable, "-m", "papermill", str(ROOT / f"notebooks/{name}.ipynb"), f"{name}.ipynb", *given]
+    for job in check.jobs(ROOT / "runs" / "tiny.yaml"):
+        command = [sys.executable, "-m", "papermill", str(job.path), f"{job.name}.ipynb", "-y", json.dumps(job.parameters)]
         done = subprocess.run(command, cwd=elsewhere, env=environment, capture_output=True, text=True, timeout=200)
         assert done.returncode == 0, done.stderr
     assert results(home) == results(tiny_home)
