@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from lib.packed import attention
+from lib.packed import attention, memory
 
 PROBE = (5, 1, 17, 2, 33, 3, 8, 64)  # tokens of the eight texts on which a model must prove that it packs
 TOLERANCE = {torch.float32: 1e-5, torch.float16: 1e-2, torch.bfloat16: 5e-2}  # of the largest entry, or of 1 where that is more
@@ -79,6 +79,7 @@ def prepare(backbone: torch.nn.Module) -> Packed:
     its parameters become float32 masters.
     """
     attention.register()
+    memory.keep_freed()
     own, first = backbone.config._attn_implementation, next(backbone.parameters())
     own, name = "sdpa" if own in attention.KERNELS else own, attention.choose(first.device, first.dtype)
     backbone.config.use_cache = False

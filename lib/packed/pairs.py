@@ -124,7 +124,8 @@ def join(queries: Ragged, documents: Ragged, query: np.ndarray, doc: np.ndarray,
          limit: int = PAIR_TOKENS) -> tuple[Ragged, Cuts]:
     """The token ids of n pairs and how many were cut.
 
-    query and doc, int[n], are rows of `queries` and of `documents`, whose lists hold no special tokens.
+    query and doc, int[n], are rows of `queries` and of `documents`, whose lists hold no special tokens. An empty document is
+    the second text of a pair, as in a batch of transformers, whose single call takes it for no text at all.
     """
     query, doc = np.asarray(query, np.int64), np.asarray(doc, np.int64)
     whole = queries.lengths[query], documents.lengths[doc]
