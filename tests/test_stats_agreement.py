@@ -29,7 +29,7 @@ def test_case_28_agreement_with_one_label_is_undefined_and_never_nan():
     given_, right = case["input"], case["right_answer"]
     one = agreement(given_["llm"], given_["model"])
     assert one.table.tolist() == right["table_1"] and one.exact == right["exact_1"] and one.kappa is right["kappa_1"]
-    assert one.undefined == "both give the one label 1 to all 3 pairs, so there is no disagreement by chance"
+    assert one.undefined == "both give all pairs (n = 3) the one label 1, so there is no disagreement by chance"
     assert [one.kappa_linear, one.kappa_quadratic, one.alpha_nominal, one.alpha_ordinal] == [None] * 4
     two = agreement(given_["then"]["llm"], given_["then"]["model"])
     assert two.table.tolist() == right["table_2"] and two.row_shares()[2] is right["row_shares_of_an_empty_row"]

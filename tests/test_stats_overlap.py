@@ -166,7 +166,7 @@ def test_the_measures_of_the_overlap_are_tables_that_say_what_is_undefined(score
     table = measures_table(named, ["part", "queries"])
     assert list(table.columns[:4]) == ["part", "queries", "n", "unevaluable"] and len(table) == 8
     assert table.loc[table["n"] == 0, "undefined"].tolist() == ["there are no pairs"] and "0 against 2" in table
-    assert not table["exact"].isna().all() and json.dumps(table.iloc[-1]["undefined"]).startswith('"both give the one label 0')
+    assert not table["exact"].isna().all() and json.dumps(table.iloc[-1]["undefined"]).startswith('"both give all pairs (n = 1) the one label 0')
     full = labels_table(named, ["part", "queries"])
     assert len(full) == 24 and full["n"].sum() == table["n"].sum() and (full[["0", "1", "2"]].sum(axis=1) == full["n"]).all()
 

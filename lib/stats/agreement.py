@@ -103,7 +103,7 @@ def of_table(table: np.ndarray, labels: Sequence[int] = (0, 1, 2), unevaluable: 
         distance = {"alpha_nominal": apart > 0, "alpha_ordinal": _ordinal(often)}
         only = [label for label, count in zip(labels, often, strict=True) if count]
         if len(only) == 1:
-            undefined = f"both give the one label {only[0]} to all {n:,} pairs, so there is no disagreement by chance"
+            undefined = f"both give all pairs (n = {n:,}) the one label {only[0]}, so there is no disagreement by chance"
         else:
             found |= {name: 1 - (weight * share).sum() / (weight * chance).sum() for name, weight in weights.items()}
             found |= {name: 1 - (weight * both).sum() / (weight * random).sum() for name, weight in distance.items()}
