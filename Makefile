@@ -10,10 +10,10 @@ run: $(STAMP)
 	@$(BIN)/python -m lib.plan runs/sample.yaml
 
 test: $(STAMP)
-	$(BIN)/python -m pytest -q -m "not slow"
+	$(BIN)/python -m pytest -q -n 2 --dist loadfile -m "not slow"
 
 test-all: $(STAMP) $(CLUSTER)
-	$(BIN)/python -m pytest -q -m slow
+	$(BIN)/python -m pytest -q -n 2 --dist loadfile -m slow
 
 lab: $(STAMP)
 	$(BIN)/jupyter lab $(if $(filter 0,$(shell id -u)),--allow-root) $(LAB)

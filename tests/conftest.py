@@ -11,6 +11,7 @@ import subprocess  # noqa: E402
 import sys  # noqa: E402
 from pathlib import Path  # noqa: E402
 
+import filelock  # noqa: E402
 import hypothesis  # noqa: E402
 import nbformat  # noqa: E402
 import pytest  # noqa: E402
@@ -69,8 +70,13 @@ def checkout(tmp_path: Path) -> Checkout:
 
 
 @pytest.fixture(scope="session")
-def tiny_home(tmp_path_factory) -> Path:
-    """The home of one unbroken run of the plan `tiny`; tests read it only."""
-    home = tmp_path_factory.mktemp("home")
-    whole_run.finish(whole_run.start("tiny", home))
+def tiny_home(tmp_path_factory, worker_id: str) -> Path:
+    """The home of one unbroken run of the plan `tiny`, shared by all processes of the tests; they read it only."""
+    shared = tmp_path_factory.getbasetemp() if worker_id == "master" else tmp_path_factory.getbasetemp().parent
+    home, done = shared / "tiny", shared / "tiny.done"
+    with filelock.FileLock(shared / "tiny.lock"):
+        if not done.exists():
+            home.mkdir()
+            whole_run.finish(whole_run.start("tiny", home))
+            done.touch()
     return home
