@@ -167,6 +167,27 @@ def test_every_notebook_runs_by_plain_papermill_and_in_its_own_folder_as_in_jupy
     assert results(home) == results(tiny_home)
 
 
+def test_the_cells_for_jupyterlab_alone_run_there(tiny_home, tmp_path):
+    shutil.copytree(tiny_home, tmp_path / "home")
+    notebooks = [path for path in (ROOT / "notebooks").glob("*.ipynb") if "skip-execution" in path.read_text()]
+    assert [path.stem for path in notebooks] == ["03-probe"]
+    shell = """
+import json, sys
+from IPython.core.interactiveshell import InteractiveShell
+shell = InteractiveShell.instance()
+for cell in json.load(open(sys.argv[1]))["cells"]:
+    if cell["cell_type"] == "code":
+        shell.run_cell("".join(cell["source"])).raise_error()
+        if "parameters" in cell["metadata"].get("tags", []):
+            shell.run_cell('run, probe_queries = "tiny", 8').raise_error()
+print("all cells ran")
+"""
+    for path in notebooks:
+        environment = os.environ | {"QRELBOOK_HOME": str(tmp_path / "home"), "PYTHONPATH": str(ROOT)}
+        done = subprocess.run([sys.executable, "-c", shell, str(path)], env=environment, capture_output=True, text=True, timeout=200)
+        assert done.returncode == 0 and "all cells ran" in done.stdout and "interactive(children=" in done.stdout, done.stderr
+
+
 @pytest.mark.parametrize("plan", ["sample", "tiny", "paper"])
 def test_the_plans_of_the_repository_are_right(plan, monkeypatch):
     monkeypatch.setenv("QRELBOOK_JUDGE_URL", "http://127.0.0.1:8000/v1")  # runs/paper.yaml asks the judge of the environment
