@@ -13,7 +13,7 @@ from lib import sources
 
 ROOT = Path(__file__).resolve().parents[1]
 MODULES = sorted((ROOT / "lib").rglob("*.py"))
-NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+NOTEBOOKS = sorted([*(ROOT / "notebooks").glob("*.ipynb"), *(ROOT / "notebooks" / "bench").glob("*.ipynb")])
 
 # a room may import itself and the rooms before it
 ORDER = "paths trace files processes sources contracts ids text draw corpus engine packed retrieval routing judge student release stats report".split()

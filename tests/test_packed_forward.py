@@ -48,15 +48,22 @@ KNOWN = {}
 def one_by_one(model, pairs: Ragged) -> torch.Tensor:
     """The last hidden state of each pair, forwarded alone; remembered by its tokens."""
     for i in range(len(pairs.lengths)):
-        key = (id(model), *pairs.list(i).tolist())
+        key = (model, *pairs.list(i).tolist())
         if key not in KNOWN:
             KNOWN[key] = model(input_ids=torch.tensor([key[1:]]), use_cache=False).last_hidden_state[0, -1]
-    return torch.stack([KNOWN[id(model), *pairs.list(i).tolist()] for i in range(len(pairs.lengths))])
+    return torch.stack([KNOWN[model, *pairs.list(i).tolist()] for i in range(len(pairs.lengths))])
 
 
 def contaminated(lengths) -> dict:
     """The inputs of a row whose pairs see those before them: as `row`, but for lengths that call it one pair."""
     return forward.row([sum(lengths)], "cpu") | {"position_ids": forward.row(lengths, "cpu")["position_ids"]}
+
+
+def test_a_row_seen_in_inference_mode_can_be_trained_on_afterwards(ready):
+    attention._groups.cache_clear()
+    with torch.inference_mode():
+        forward.last_hidden(ready.backbone, torch.arange(14), np.array([9, 5]))
+    assert forward.last_hidden(ready.backbone, torch.arange(14), np.array([9, 5])).sum().backward() is None
 
 
 def called(model, **given) -> torch.Tensor:
@@ -143,6 +150,8 @@ def test_the_attention_itself_refuses_what_reaches_it_without_the_guard(ready):
     torch.testing.assert_close(called(backbone, input_ids=ids, **given), called(ready.backbone, input_ids=ids, **given))
     with pytest.raises(ValueError, match="has 2 rows"):
         backbone(input_ids=ids.repeat(2, 1), **given)
+    with pytest.raises(ValueError, match=r"mask of shape \[1, 16\]"):
+        ready.backbone(ids, torch.ones(1, 16), **{name: value for name, value in given.items() if name != "attention_mask"})
     with pytest.raises(ValueError, match="lacks max_length_k"):
         backbone(input_ids=ids, **given | {"max_length_k": None})
     with pytest.raises(ValueError, match="has a cache"):
@@ -183,7 +192,7 @@ def test_transformers_own_flash_attention_mixes_the_pairs_of_several_rows_withou
 
 
 def test_lengths_that_are_not_those_of_the_row_are_refused(ready):
-    for lengths, told in (([2, 2], "a row of 5 tokens has pairs of 4 tokens together"), ([5, 0], "one without a token"), ([], "a packed row of 0 pairs")):
+    for lengths, told in (([2, 2], "a row of 5 tokens has pairs of 4 tokens together"), ([5, 0], "holds a pair without a token"), ([], "holds no pair")):
         with pytest.raises(ValueError, match=told):
             forward.last_hidden(ready.backbone, torch.arange(5), lengths)
 

@@ -35,7 +35,7 @@ def test_rows_are_those_of_first_fit_decreasing(lengths, row_tokens):
     assert all(row.dtype == np.int64 and np.array(lengths)[row].sum() <= row_tokens for row in rows)
 
 
-@pytest.mark.parametrize(("row_tokens", "least"), [(65_536, 0.97), (16_384, 0.97), (8192, 0.97)])
+@pytest.mark.parametrize(("row_tokens", "least"), [(65_536, 0.97), (8192, 0.97)])
 def test_a_million_pairs_fill_their_rows_in_ten_seconds(row_tokens, least):
     lengths = np.minimum(np.random.default_rng(0).lognormal(np.log(1450), 0.8, 1_000_000).astype(int) + 1, 8192)
     assert 1_900 < lengths.mean() < 2_100

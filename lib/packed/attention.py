@@ -28,7 +28,7 @@ class Segments(NamedTuple):
 
 
 @lru_cache(maxsize=4)
-def _groups(lengths: tuple[int, ...]) -> tuple[torch.Tensor, list[tuple[int, int]], torch.Tensor]:
+def _groups(lengths: tuple[int, ...]) -> tuple[np.ndarray, list[tuple[int, int]], np.ndarray]:
     """(take, [(pairs, width)], back): the row's tokens by pairs of equal width, and where each token then stands.
 
     A short pair is widened by its own last token: causally no token before it sees that, so no mask is needed.
@@ -45,15 +45,16 @@ def _groups(lengths: tuple[int, ...]) -> tuple[torch.Tensor, list[tuple[int, int
     back = np.repeat(moved - start, length) + np.arange(length.sum())
     sizes, counts = np.unique(width[width <= SHORT], return_counts=True)
     groups = [*zip(counts.tolist(), sizes.tolist(), strict=True), *((1, size) for size in width[order].tolist() if size > SHORT)]
-    return torch.from_numpy(take), groups, torch.from_numpy(back)
+    return take, groups, back
 
 
 def by_pair(query, key, value, segments: Segments, scale: float | None, window: int | None, dropout: float) -> torch.Tensor:
     """One call of scaled_dot_product_attention a pair, or a group of short pairs; for the CPU, and float32 on any device."""
     take, groups, back = _groups(tuple(segments.cumulative.diff().tolist()))
+    take, back = (torch.from_numpy(one).to(query.device) for one in (take, back))
     sizes = [pairs * width for pairs, width in groups]
     gqa, mixed = query.shape[1] != key.shape[1], []
-    for (pairs, width), *parts in zip(groups, *(one.index_select(0, take.to(one.device)).split(sizes) for one in (query, key, value)), strict=True):
+    for (pairs, width), *parts in zip(groups, *(one.index_select(0, take).split(sizes) for one in (query, key, value)), strict=True):
         q, k, v = (one.unflatten(0, (pairs, width)).transpose(1, 2) for one in parts)
         band = None
         if window is not None and width > window:
@@ -61,7 +62,7 @@ def by_pair(query, key, value, segments: Segments, scale: float | None, window: 
             band = (back_by >= 0) & (back_by < window)
         out = scaled_dot_product_attention(q, k, v, attn_mask=band, is_causal=band is None, scale=scale, dropout_p=dropout, enable_gqa=gqa)
         mixed.append(out.transpose(1, 2).flatten(0, 1))
-    return torch.cat(mixed).index_select(0, back.to(query.device))
+    return torch.cat(mixed).index_select(0, back)
 
 
 def flash_attn(query, key, value, segments: Segments, scale: float | None, window: int | None, dropout: float) -> torch.Tensor:

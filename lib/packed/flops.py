@@ -80,7 +80,7 @@ def peak(device: str = "cpu") -> float:
         for known, rate in PEAKS.items():
             if known in name:
                 return rate
-    size, dtype, times = (8192, torch.bfloat16, 10) if device.type == "cuda" else (768, torch.float32, 5)
+    size, dtype, times = (8192, torch.bfloat16, 10) if device.type == "cuda" else (768, torch.float32, 20)
     a, b = (torch.ones(size, size, dtype=dtype, device=device) for _ in range(2))
     best = float("inf")
     for _ in range(times):

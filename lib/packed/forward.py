@@ -24,7 +24,8 @@ def row(lengths: Sequence[int], device: torch.device | str) -> dict:
     """What a packed row needs besides its token ids; [3, 2] gives the positions 0 1 2 0 1 and the cumulative lengths 0 3 5."""
     lengths = np.asarray(lengths, np.int64)
     if not len(lengths) or lengths.min() < 1:
-        raise ValueError(f"a packed row of {len(lengths)} pairs has one without a token, so no last one; leave empty pairs out")
+        what = "a pair without a token" if len(lengths) else "no pair"
+        raise ValueError(f"a packed row holds {what}, so there is no last token to read; leave empty pairs and empty rows out")
     starts = np.concatenate([[0], np.cumsum(lengths)])
     positions = np.arange(starts[-1]) - np.repeat(starts[:-1], lengths)
     cumulative, longest = torch.from_numpy(starts.astype(np.int32)).to(device), int(lengths.max())
@@ -40,11 +41,12 @@ def last_hidden(backbone: torch.nn.Module, ids: torch.Tensor, lengths: Sequence[
     ids: int64[tokens] on the backbone's device; lengths: the tokens of each pair in order, at least 1. Gradients flow.
     With `packs` false every pair is a forward of its own, for a model that does not pack.
     """
+    lengths = [int(length) for length in lengths]
     inputs = row(lengths, ids.device)
     if sum(lengths) != len(ids):
         raise ValueError(f"a row of {len(ids)} tokens has pairs of {sum(lengths)} tokens together; pass the lengths of this row")
     if not packs:
-        return torch.cat([backbone(input_ids=one[None], use_cache=False).last_hidden_state[:, -1] for one in ids.split(list(lengths))])
+        return torch.cat([backbone(input_ids=one[None], use_cache=False).last_hidden_state[:, -1] for one in ids.split(lengths)])
     hidden = backbone(input_ids=ids[None], **inputs).last_hidden_state[0]
     return hidden[inputs["cu_seq_lens_q"][1:].long() - 1]
 
@@ -64,9 +66,9 @@ def guard(backbone: torch.nn.Module, args: tuple, given: dict) -> None:
 
     transformers drops a 2-D mask before an attention of ours could see it, and a first forward fills a cache unseen.
     """
-    ids = args[0] if args else given.get("input_ids")
-    ids = given.get("inputs_embeds") if ids is None else ids
-    use = backbone.config.use_cache if given.get("use_cache") is None else given["use_cache"]
+    given = given | dict(zip(("input_ids", "attention_mask"), args, strict=False))
+    ids = given["inputs_embeds"] if given.get("input_ids") is None else given["input_ids"]
+    use = getattr(backbone.config, "use_cache", False) if given.get("use_cache") is None else given["use_cache"]
     cached = given.get("cache") is not None or given.get("past_key_values") is not None
     attention.refuse(ids.shape[0], given.get("attention_mask"), given | {"use_cache": use}, cached)
 
@@ -88,7 +90,7 @@ def prepare(backbone: torch.nn.Module) -> Packed:
     backbone.set_attn_implementation(own)
     release(backbone)
     try:
-        ids = (torch.arange(sum(PROBE), device=first.device) * 7919 + 11) % backbone.config.vocab_size
+        ids = (torch.arange(sum(PROBE), device=first.device) * 7919 + 11) % backbone.get_input_embeddings().num_embeddings
         with torch.no_grad():
             alone = last_hidden(backbone, ids, PROBE, packs=False).float()
             backbone.set_attn_implementation(name)

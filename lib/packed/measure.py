@@ -1,14 +1,25 @@
 """The same pairs forwarded packed and in padded batches, and the time that each takes."""
 
 import time
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 
 from lib.packed import forward, rows
 from lib.packed.pairs import Ragged
+
+
+def lognormal(draw: np.random.Generator, n: int, mean: float, spread: float, most: int) -> np.ndarray:
+    """Lognormal lengths of 1 to `most` tokens, int64[n], whose mean after the cut is `mean`; `spread` is that of their logarithms."""
+    if not 1 <= mean < most:
+        raise ValueError(f"lengths of at most {most} tokens cannot have a mean of {mean}; take a mean below the most")
+    shape, scale = draw.lognormal(0, spread, n), mean
+    for _ in range(50):
+        lengths = np.clip(shape * scale, 1, most)
+        scale *= mean / lengths.mean()
+    return lengths.round().astype(np.int64)
 
 
 def packed(ready: forward.Packed, pairs: Ragged, row_tokens: int) -> torch.Tensor:
@@ -39,20 +50,42 @@ def padded(backbone: torch.nn.Module, pairs: Ragged, order: np.ndarray, batch: i
     return found
 
 
+def padded_tokens(lengths: np.ndarray, order: np.ndarray, batch: int) -> int:
+    """The tokens, padding counted, of padded batches in an order."""
+    chunks = [lengths[order[start : start + batch]] for start in range(0, len(order), batch)]
+    return int(sum(len(chunk) * chunk.max() for chunk in chunks))
+
+
 def _on(backbone: torch.nn.Module, array: np.ndarray) -> torch.Tensor:
     """int64 on the device of the backbone."""
     return torch.from_numpy(array.astype(np.int64)).to(next(backbone.parameters()).device)
 
 
-def best_of(times: int, call: Callable[[], Any]) -> tuple[float, Any]:
-    """(seconds, result) of the fastest of some calls without gradients: processor time, or the clock where there is CUDA."""
-    cuda, best, result = torch.cuda.is_available(), float("inf"), None
+class Lap(NamedTuple):
+    """What one way gave: its result, the least seconds of its rounds, and the most bytes held on the GPU (NaN without one)."""
+
+    result: Any
+    seconds: float
+    memory: float
+
+
+@torch.no_grad()
+def race(ways: Mapping[str, Callable[[], Any]], rounds: int) -> dict[str, Lap]:
+    """Call each way once for its result and to warm up, then `rounds` times in turn, so that a busy spell hits all of them.
+
+    Seconds are those of the processor, which a busy machine does not lengthen much, and of the clock where there is CUDA.
+    """
+    cuda = torch.cuda.is_available()
     clock = time.perf_counter if cuda else time.process_time
-    for _ in range(times):
-        begun = clock()
-        with torch.no_grad():
-            result = call()
+    found = {name: Lap(call(), float("inf"), float("nan")) for name, call in ways.items()}
+    for name in [name for _ in range(rounds) for name in ways]:
         if cuda:
             torch.cuda.synchronize()
-        best = min(best, clock() - begun)
-    return best, result
+            torch.cuda.reset_peak_memory_stats()
+        begun = clock()
+        ways[name]()
+        if cuda:
+            torch.cuda.synchronize()
+        memory = float(torch.cuda.max_memory_allocated()) if cuda else float("nan")
+        found[name] = Lap(found[name].result, min(found[name].seconds, clock() - begun), memory)
+    return found
