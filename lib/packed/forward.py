@@ -9,7 +9,7 @@ import torch
 from lib.packed import attention, memory
 
 PROBE = (5, 1, 17, 2, 33, 3, 8, 64)  # tokens of the eight texts on which a model must prove that it packs
-TOLERANCE = {torch.float32: 1e-5, torch.float16: 1e-2, torch.bfloat16: 5e-2}  # of the largest entry, or of 1 where that is more
+TOLERANCE = {torch.float32: 1e-5, torch.float16: 2e-2, torch.bfloat16: 1e-1}  # of the largest entry, or of 1 where that is more
 
 
 class Packed(NamedTuple):
