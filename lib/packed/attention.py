@@ -138,7 +138,7 @@ def refuse(rows: int, mask: torch.Tensor | None, given: dict, cached: int) -> No
     if rows != 1:
         raise ValueError(f"a packed forward has {rows} rows and takes one, whose lengths it is given; forward one row at a time")
     if mask is not None:
-        raise ValueError(f"a packed forward has an attention mask of shape {list(mask.shape)} and takes none; drop the padding, the lengths say it all")
+        raise ValueError(f"a packed forward has an attention mask of shape {list(mask.shape)} and takes none; drop the padding")
     if cached or given.get("use_cache"):
         raise ValueError("a packed forward has a cache and takes none; pass use_cache=False and no cache")
     if missing := [name for name in LENGTHS if given.get(name) is None]:

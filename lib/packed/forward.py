@@ -131,4 +131,6 @@ def _differs(backbone: torch.nn.Module, ids: torch.Tensor, alone: torch.Tensor, 
     mixed = row([len(ids)], ids.device) | {"position_ids": row(PROBE, ids.device)["position_ids"]}
     hidden = backbone(input_ids=ids[None], **mixed).last_hidden_state[0]
     control = float((hidden[np.cumsum(PROBE) - 1].float() - alone).abs().max()) / scale
-    return None if control > 4 * found else f"eight texts that do see each other are no further off ({control:.2g}) than those that must not ({found:.2g})"
+    if not control > 4 * found:
+        return f"eight texts that do see each other are no further off ({control:.2g}) than those that must not ({found:.2g})"
+    return None
