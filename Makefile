@@ -2,7 +2,8 @@ PYTHON ?= $(or $(shell command -v python3.11 2>/dev/null),python3)
 BIN := .venv/bin
 STAMP := .venv/stamp-$(shell cat pyproject.toml requirements.lock | sha256sum | cut -c1-16)
 
-CLUSTER := .venv/cluster-$(shell cat requirements-cluster.lock 2>/dev/null | sha256sum | cut -c1-16)
+BESIDE := requirements-cluster.lock requirements-bench.lock
+MORE := .venv/more-$(shell cat $(BESIDE) 2>/dev/null | sha256sum | cut -c1-16)
 
 .PHONY: run test test-all lab lock clean
 
@@ -12,7 +13,7 @@ run: $(STAMP)
 test: $(STAMP)
 	$(BIN)/python -m pytest -q -n 2 --dist loadfile -m "not slow"
 
-test-all: $(STAMP) $(CLUSTER)
+test-all: $(STAMP) $(MORE)
 	$(BIN)/python -m pytest -q -n 2 --dist loadfile -m slow
 
 lab: $(STAMP)
@@ -27,9 +28,9 @@ $(STAMP):
 	  || { rm -rf .venv; echo "make: the packages of requirements.lock were not installed, so there is no .venv; see pip's message above" >&2; exit 1; }
 	@touch $@
 
-# The slow tests run the engine on Ray too.
-$(CLUSTER): $(STAMP)
-	@$(BIN)/pip install --quiet -r requirements-cluster.lock
+# The slow tests run the engine on Ray too, and the benchmark notebooks beside their peers.
+$(MORE): $(STAMP)
+	@$(BIN)/pip install --quiet $(BESIDE:%=-r %)
 	@touch $@
 
 # Today's releases within pyproject: the main and test packages, then what bench and cluster need besides.
