@@ -15,16 +15,17 @@ KNOWN = published()
 @pytest.fixture
 def run(tmp_path):
     """A run that has checkpoints, spread, arms and the second judge, and nothing else."""
-    columns = ["within-query R2", "low", "high", "exact", "LLM 2 kept", "flips", "pairs"]
-    rows = [("larger", step, *(step / 100 + i for i in range(6)), 90, used) for step, used in ((1, ""), (2, "used"), (3, ""), (4, ""))]
-    rows += [("smaller", 4, *range(6), 80, "")]
+    columns = ["within-query R2", "low", "high", "exact", "LLM 2 kept", "flips", "pairs", "LLM 2 pairs"]
+    rows = [("larger", step, *(step / 100 + i for i in range(6)), 90, 9, used) for step, used in ((1, ""), (2, "used"), (3, ""), (4, ""))]
+    rows += [("smaller", 4, *range(6), 80, 8, "")]
     tables.write(pd.DataFrame(rows, columns=["arm", "step", *columns, "used"]), tmp_path / "tables", "checkpoints", caption="c")
     spread = pd.DataFrame({"arm": ["larger"] * 3 + ["smaller"] * 3, "LLM label": [0, 1, 2] * 2, "pairs": [5, 4, 0, 1, 1, 1],
                            "0": [0.6, 0.5, None, 1, 1, 1], "1": [0.2, 0.25, None, 0, 0, 0], "2": [0.2, 0.25, None, 0, 0, 0]})
     tables.write(spread, tmp_path / "tables", "spread", caption="c")
     arms = pd.DataFrame({"arm": ["larger", "smaller", "larger less smaller"], "within-query R2": [0.4, 0.1, 0.3], "queries": [7, 7, 7]})
     tables.write(arms, tmp_path / "tables", "arms", caption="c")
-    judged = [("v1", "short", "student", 10, None, None), ("v2 gap", "dense_1_5", "llm", 3, 3, 1.0), ("v2 gap", "long", "llm", 2, 2, 1.0),
+    judged = [("v1", "short", "student", 10, None, None), ("v1", "long", "student", 2, None, None), ("v1", "long", "llm", 7, 6, 6 / 7),
+              ("v2 gap", "dense_1_5", "llm", 3, 3, 1.0), ("v2 gap", "long", "llm", 2, 2, 1.0),
               ("v2 gap", "pick", "llm", 9, 9, 1.0), ("v2", "new_short", "student", 20, 20, 1.0), ("v2", "new_long_6_20", "student", 4, 4, 1.0)]
     frame = pd.DataFrame(judged, columns=["version", "stage", "judge", "sent", "judged", "share"]).assign(withdrawn=None, gaps=None).astype({"sent": "Int64", "judged": "Int64"})
     tables.write(frame, tmp_path / "tables", "who_judged", caption="c")
@@ -44,6 +45,15 @@ def test_checkpoints_are_set_side_by_side_by_their_part(run):
     assert found["flips, last checkpoint (published step 15,000)"] == 5.04
 
 
+def test_a_checkpoint_at_the_published_step_is_set_beside_it_whatever_others_there_are(run):
+    columns = ["arm", "step", "within-query R2", "low", "high", "exact", "LLM 2 kept", "flips", "pairs", "LLM 2 pairs", "used"]
+    rows = [("larger", step, *[step / 1e5] * 6, 9, 2, "used" if step == 10_000 else "") for step in range(2_500, 20_000, 2_500)]
+    tables.write(pd.DataFrame(rows, columns=columns), run / "tables", "checkpoints", caption="c")
+    found = dict(cells(run, "checkpoints", "figure", "this run"))
+    assert [found[f"within-query R2, {part} checkpoint (published step {step:,})"] for part, step in (
+        ("first", 5_000), ("used", 10_000), ("between used and last", 12_500), ("last", 15_000))] == [0.05, 0.1, 0.125, 0.15]
+
+
 def test_the_spread_and_the_smaller_arm_are_of_their_arms(run):
     found = cells(run, "spread", "published", "this run", "n of this run")
     assert found[0] == (0.754, 0.6, "5 pairs") and found[4] == (0.765, 0.25, "4 pairs")
@@ -54,10 +64,24 @@ def test_the_spread_and_the_smaller_arm_are_of_their_arms(run):
 def test_counts_are_summed_over_their_rows_and_a_count_that_is_missing_stays_missing(run):
     assert cells(run, "gaps", "published", "this run") == [(37_228, 3 + 2)]
     found = dict(cells(run, "who judged, v2", "figure", "this run"))
-    assert found == {"sent, new_long_1_5": None, "sent, others": 20 + 4}
+    assert found == {"sent, new_long_1_5": None, "sent, relevance model": 20 + 4}
     v1 = dict(cells(run, "who judged, v1", "figure", "this run"))
-    assert v1["sent, short"] == 10 and v1["judged, short"] is None
-    assert not isinstance(v1["sent, short"], float)
+    assert v1["sent, relevance model"] == 10 + 2 and v1["judged, relevance model"] is None  # the published one holds its long pairs too
+    assert not isinstance(v1["sent, relevance model"], float)
+    assert (v1["sent, long"], v1["judged, long"], v1["judged of sent, long"]) == (7, 6, pytest.approx(6 / 7))
+
+
+def test_a_share_stands_beside_the_n_that_it_is_of(run):
+    facts = pd.DataFrame([("new candidates", 9, 3, 3.0, 9, 1.0), ("long", 4, 3, 4 / 3, 9, 4 / 9), ("not in the dense top 100", 0, 3, 0.0, 9, 0.0)],
+                         columns=["fact", "pairs", "queries", "pairs a query", "of", "share"])
+    tables.write(facts, run / "tables", "new_candidates", caption="c")
+    found = {figure: (value, n) for figure, value, n in cells(run, "new candidates", "figure", "this run", "n of this run")}
+    assert found["in all"] == (9, "") and found["a query"] == (3.0, "3 queries") and found["long"] == (4, "")
+    assert found["share of long ones"] == (pytest.approx(4 / 9), "9 pairs") and found["share not in the dense top 100"] == (0.0, "9 pairs")
+    assert found["short"] == (None, "no such row in tables/new_candidates")
+    assert dict(cells(run, "who judged, v1", "figure", "n of this run"))["judged of sent, long"] == "7 pairs"
+    of = dict(cells(run, "checkpoints", "figure", "n of this run"))
+    assert [of[f"{name}, last checkpoint (published step 15,000)"] for name in ("flips", "LLM 2 kept")] == ["90 pairs", "9 pairs"]
 
 
 def test_a_missing_table_is_named_with_the_notebook_that_writes_it(run):
@@ -70,12 +94,12 @@ def test_a_missing_table_is_named_with_the_notebook_that_writes_it(run):
 
 
 def test_the_headline_is_of_the_release_or_of_what_there_is(run):
-    assert paper.headline(run)["sent"].tolist() == [10, 3, 2, 9, 20, 4] and paper.headline(run)["rows"].isna().all()
+    assert paper.headline(run)["sent"].tolist() == [10, 2, 7, 3, 2, 9, 20, 4] and paper.headline(run)["rows"].isna().all()
     mix = pd.DataFrame({"version": ["v2"], "stage": ["new_short"], "judge": ["student"], "candidates": ["c"], "rows": [18], "0": [0.5], "1": [0.5], "2": [0.0], "unevaluable": [None]})
     tables.write(mix, run / "tables", "label_mix", caption="c")
-    assert paper.headline(run)["rows"].dropna().tolist() == [18] and len(paper.headline(run)) == 6
+    assert paper.headline(run)["rows"].dropna().tolist() == [18] and len(paper.headline(run)) == 8
     (run / "tables" / "who_judged.csv").rename(run / "tables" / "judged.csv")
-    assert paper.headline(run)["sent"].tolist() == [10, 3, 2, 9, 20, 4]  # a plan without a release
+    assert paper.headline(run)["sent"].tolist() == [10, 2, 7, 3, 2, 9, 20, 4]  # a plan without a release
     (run / "tables" / "judged.csv").unlink()
     assert paper.headline(run).empty and list(paper.headline(run).columns) == [*paper.JUDGED, *paper.MIX]
     tables.write(paper.headline(run), run, "t", caption="c", percent=("share", "0"))

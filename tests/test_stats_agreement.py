@@ -14,7 +14,7 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from sklearn.metrics import cohen_kappa_score, confusion_matrix
 
-from lib.stats.agreement import MEASURES, agreement, of_table
+from lib.stats.agreement import MEASURES, agreement, measures_table, of_table
 
 CASES = Path(__file__).parent / "cases"
 LABELS = st.lists(st.tuples(st.sampled_from([0, 1, 2, None]), st.sampled_from([0, 1, 2, None])), max_size=30)
@@ -139,6 +139,9 @@ def test_labels_out_of_range_are_refused_unless_a_rule_is_named():
     with pytest.raises(ValueError, match="1 labels lie between the labels .* such as 0.5; they cannot be clipped, name the rule drop"):
         agreement([0.5], [0], rule="clip")
     assert agreement([0.5], [0], rule="drop").dropped == 1
+    assert "rule" not in measures_table({("x",): agreement([0], [1])}, ["part"])
+    table = measures_table({("clip",): clip, ("drop",): drop, ("none",): agreement([0], [1])}, ["part"])  # the table prints a rule
+    assert table[["rule", "clipped", "dropped"]].to_numpy().tolist() == [["clip", 2, 0], ["drop", 0, 2], ["refuse", 0, 0]]
     with pytest.raises(ValueError, match="is 'round'; it is clip, drop or None"):
         agreement(a, b, rule="round")
 

@@ -49,6 +49,7 @@ def test_the_checkpoint_table_has_every_checkpoint_and_marks_the_used_one(run):
     assert used["low"] < used["within-query R2"] < used["high"]
     assert used["exact"] == pytest.approx((frame["label"] == frame["cut"]).mean())
     assert used["LLM 2 kept"] == pytest.approx((frame.loc[frame["label"] == 2, "cut"] == 2).mean())
+    assert used["LLM 2 pairs"] == (frame["label"] == 2).sum()
     assert used["flips"] == pytest.approx(((frame["label"] - frame["cut"]).abs() == 2).mean())
     assert table.loc[:2, "within-query R2"].is_monotonic_increasing  # less noise
 

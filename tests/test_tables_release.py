@@ -87,6 +87,6 @@ def test_new_candidates(run, db):
     trial = "(select distinct query from sent where stage = 'trial')"
     counts = [db.execute(f"select count(*) from new where {what}").fetchone()[0] for what in (
         "true", "long", "outside", "long and position <= 5", "not long", "long and position > 5", f"long and position > 5 and query in {trial}")]
-    found = table(run, "new_candidates", "fact", "pairs", "pairs a query", "share")
-    assert [(int(pairs), float(each), float(share)) for _, pairs, each, share in found] == [(n, n / queries, n / total) for n in counts]
+    found = table(run, "new_candidates", "pairs", "queries", "pairs a query", "of", "share")
+    assert [tuple(map(float, row)) for row in found] == [(n, queries, n / queries, total, n / total) for n in counts]
     assert counts[-1] > 0 and counts[4] > 0

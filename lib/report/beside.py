@@ -21,7 +21,7 @@ Where = Callable[[pd.DataFrame], pd.DataFrame]
 class Line(NamedTuple):
     """A published figure and where ours stands: the rows `where` of a table, a column of them, and the column of their n.
 
-    Counts are summed over the rows; of any other column the one row is read.
+    Counts are summed over the rows; of any other column the one row is read. n is that of a share's denominator.
     """
 
     table: str
@@ -40,7 +40,7 @@ def ours(line: Line, found: pd.DataFrame | None) -> tuple[object, str]:
         return None, f"no tables/{line.source}; {WRITTEN_BY[line.source]} writes it"
     rows = line.where(found)
     if rows.empty:  # a stage that no pair reached, a checkpoint that was not made
-        return None, f"0 {line.unit}" if line.n else f"no such row in tables/{line.source}"
+        return None, f"no such row in tables/{line.source}"
     counts = pd.api.types.is_integer_dtype(rows[line.column])
     value = rows[line.column].sum(min_count=1) if counts else rows[line.column].iloc[0]
     return None if pd.isna(value) else value, f"{rows[line.n].sum():,.0f} {line.unit}" if line.n else ""
@@ -79,6 +79,16 @@ def _between_used_and_last(found: pd.DataFrame) -> pd.DataFrame:
     return found[found["step"] > found.loc[found["used"] == "used", "step"].iloc[0]].iloc[:-1].tail(1)
 
 
+def _at(step: int, otherwise: Where) -> Where:
+    """The labelling arm's checkpoint at a published step, or the one that plays its part."""
+
+    def where(found: pd.DataFrame) -> pd.DataFrame:
+        same = _rows(step=step)(_labelling_arm(found))
+        return otherwise(found) if same.empty else same
+
+    return where
+
+
 # ours for the four published checkpoints
 _CHECKPOINTS: dict[str, Where] = {
     "first": lambda found: _labelling_arm(found).head(1), "used": _rows(used="used"),
@@ -110,25 +120,28 @@ def _retrieval(known: dict) -> Iterator[Line]:
 
 
 def _judged(known: dict) -> Iterator[Line]:
-    yield Line("who judged, v1", "sent, source_page", known["corpus"]["source_pages_sent"], "who_judged", _rows(version="v1", stage="source_page"), "sent")
+    sent, pages = known["corpus"]["source_pages_sent"], _rows(version="v1", stage="source_page")
+    yield Line("who judged, v1", "sent, source_page", sent, "who_judged", pages, "sent")
     for name, stages in known["who_judged"].items():
         version = _VERSIONS[name]
         for stage, row in stages.items():
-            where = _rows(version=version, judge="student") if stage == "others" else _rows(version=version, stage=stage, judge=row["judge"])
-            for column in ("sent", "judged"):
+            where = _rows(version=version, stage=stage, judge="llm")
+            if row["judge"] == "student":  # the page counts all that it was sent: in v1 its long pairs and source pages too
+                stage, where = "relevance model", _rows(version=version, judge="student")
+            for column, n in (("sent", None), ("judged", None), ("share", "sent")):
                 if column in row:
-                    yield Line(f"who judged, {version}", f"{column}, {stage}", row[column], "who_judged", where, column)
-            if "share" in row:
-                yield Line(f"who judged, {version}", f"judged of sent, {stage}", row["share"], "who_judged", where, "share", "sent")
+                    figure = f"{'judged of sent' if n else column}, {stage}"
+                    yield Line(f"who judged, {version}", figure, row[column], "who_judged", where, column, n)
     gaps = known["gaps"]["dense_top_20_without_judgment"]
     yield Line("gaps", "dense top 20 without a judgment after v1", gaps, "who_judged", _rows(version="v2 gap", stage=("dense_1_5", "long")), "sent")
     new, facts = known["new_candidates"], "new_candidates"
     yield Line("new candidates", "in all", new["all"], facts, _rows(fact="new candidates"), "pairs")
-    yield Line("new candidates", "a query", new["a_query"], facts, _rows(fact="new candidates"), "pairs a query", "pairs")
+    yield Line("new candidates", "a query", new["a_query"], facts, _rows(fact="new candidates"), "pairs a query", "queries", "queries")
     yield Line("new candidates", "long", new["long"]["count"], facts, _rows(fact="long"), "pairs")
-    yield Line("new candidates", "share of long ones", new["long"]["share"], facts, _rows(fact="long"), "share", "pairs")
-    yield Line("new candidates", "not in the dense top 100", new["outside_dense_top_100"]["count"], facts, _rows(fact="not in the dense top 100"), "pairs")
-    yield Line("new candidates", "share not in the dense top 100", new["outside_dense_top_100"]["share"], facts, _rows(fact="not in the dense top 100"), "share", "pairs")
+    yield Line("new candidates", "share of long ones", new["long"]["share"], facts, _rows(fact="long"), "share", "of")
+    outside = new["outside_dense_top_100"]
+    for name, key, column, n in (("not in", "count", "pairs", None), ("share not in", "share", "share", "of")):
+        yield Line("new candidates", f"{name} the dense top 100", outside[key], facts, _rows(fact="not in the dense top 100"), column, n)
     for figure, key, fact in (
         ("short", "short", "short, to the relevance model"), ("long at fused 1-5", "long_at_fused_1_5", "long at fused 1-5, to the LLM"),
         ("long at fused 6-20", "long_at_fused_6_20", "long at fused 6-20, to the relevance model"),
@@ -171,10 +184,12 @@ def _student(known: dict) -> Iterator[Line]:
         yield Line("held-out set", f"share of {label}", held[label], "heldout", _first, label, "pairs")
     yield Line("held-out set", "share of the label variance between queries", known["between_query_share"], "heldout", _first, "between-query share", "pairs")
     columns = {"within": "within-query R2", "low": "low", "high": "high", "exact": "exact", "kept": "LLM 2 kept", "flips": "flips"}
-    for row, (name, where) in zip(known["checkpoints"], _CHECKPOINTS.items(), strict=True):
+    for row, (name, part) in zip(known["checkpoints"], _CHECKPOINTS.items(), strict=True):
+        where = part if name == "used" else _at(row["step"], part)
         for key, column in columns.items():
             if key in row:
-                yield Line("checkpoints", f"{column}, {name} checkpoint (published step {row['step']:,})", row[key], "checkpoints", where, column, "pairs")
+                n = "LLM 2 pairs" if key == "kept" else "pairs"
+                yield Line("checkpoints", f"{column}, {name} checkpoint (published step {row['step']:,})", row[key], "checkpoints", where, column, n)
     for label, shares in enumerate(known["spread"]):
         for cut, share in enumerate(shares):
             yield Line("spread", f"LLM {label}, model {cut}", share, "spread", _label(label), str(cut), "pairs")

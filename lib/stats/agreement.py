@@ -127,9 +127,17 @@ def _values(labels) -> np.ndarray:
 
 
 def measures_table(found: Mapping[tuple[str, ...], Agreement], names: Sequence[str]) -> pd.DataFrame:
-    """One row a comparison, named by its key under `names`: n, unevaluable, every measure, and why one is missing."""
-    rows = [dict(zip(names, key, strict=True)) | {"n": one.n, "unevaluable": one.unevaluable}
-            | {f"{one.labels[0]} against {one.labels[-1]}" if name == "opposite" else name.replace("_", " "): getattr(one, name) for name in MEASURES} | {"undefined": one.undefined} for key, one in found.items()]
+    """One row a comparison, named by its key under `names`: n, unevaluable, every measure, and why one is missing.
+
+    Where a rule for labels out of range was named for one of them, the rule and the pairs it clipped and dropped stand before.
+    """
+    ruled, rows = any(one.rule for one in found.values()), []
+    for key, one in found.items():
+        named = dict(zip(names, key, strict=True)) | {"n": one.n, "unevaluable": one.unevaluable}
+        if ruled:
+            named |= {"rule": one.rule or "refuse", "clipped": one.clipped, "dropped": one.dropped}
+        titles = {name: name.replace("_", " ") for name in MEASURES} | {"opposite": f"{one.labels[0]} against {one.labels[-1]}"}
+        rows.append(named | {title: getattr(one, name) for name, title in titles.items()} | {"undefined": one.undefined})
     return pd.DataFrame(rows)
 
 

@@ -15,9 +15,9 @@ JUDGES = {LONG_1_5: "LLM, long at 1-5", SHORT: "relevance model, short", LONG_6_
 
 
 def new_candidates(run: str | Path) -> pd.DataFrame:
-    """One row a fact of `intents/v2`: its pairs, pairs a kept query, and their share of all new candidates. A trial pair counts once.
+    """One row a fact of `intents/v2`: its pairs; the kept queries and the pairs of each; the new candidates and its share of them.
 
-    The new candidates, the long ones, those outside the dense top 100, those of each judge, and the trial.
+    The new candidates (a trial pair counts once), the long ones, those outside the dense top 100, those of each judge, the trial.
     """
     run, stages, outside = Path(run), Counter(), 0
     lines = contracts.parts(run / "intents" / "v2")
@@ -32,8 +32,8 @@ def new_candidates(run: str | Path) -> pd.DataFrame:
         "long at fused 6-20, to the relevance model": stages[LONG_6_20],
         f"of them to the LLM too, in the trial of {sum(line['trial_queries'] for line in lines)} queries": stages[TRIAL],
     }
-    rows = [(fact, pairs, pairs / queries if queries else None, pairs / total if total else None) for fact, pairs in facts.items()]
-    return pd.DataFrame(rows, columns=["fact", "pairs", "pairs a query", "share"])
+    rows = [(fact, pairs, queries, pairs / queries if queries else None, total, pairs / total if total else None) for fact, pairs in facts.items()]
+    return pd.DataFrame(rows, columns=["fact", "pairs", "queries", "pairs a query", "of", "share"])
 
 
 def by_position(run: str | Path) -> dict[str, np.ndarray]:

@@ -59,7 +59,7 @@ def compared(found: list[Heldout]) -> list[Heldout]:
 
 def checkpoint_table(found: list[Heldout], seed: int = 0) -> pd.DataFrame:
     """One row a checkpoint: within-query R2 with its 95% interval over queries, exact agreement at the cuts, the share of
-    LLM 2 that stays 2, flips (0 against 2, of all pairs), pairs and queries, and which one is used.
+    LLM 2 that stays 2, flips (0 against 2, of all pairs), pairs, those with LLM 2, queries, and which one is used.
 
     A measure without a value is missing, and the last column says why.
     """
@@ -69,8 +69,8 @@ def checkpoint_table(found: list[Heldout], seed: int = 0) -> pd.DataFrame:
         both, kept = one.agreement, one.agreement.row_shares()[-1]
         rows.append({
             "arm": one.arm, "step": one.step, "within-query R2": value.value, "low": value.low, "high": value.high, "exact": both.exact,
-            "LLM 2 kept": kept[-1] if kept else None, "flips": both.opposite, "pairs": both.n, "queries": len(np.unique(one.query)),
-            "used": "used" if one.used else "", "undefined": "; ".join(filter(None, [why, "" if kept else "no pair has LLM label 2"])),
+            "LLM 2 kept": kept[-1] if kept else None, "flips": both.opposite, "pairs": both.n, "LLM 2 pairs": int(both.table[-1].sum()),
+            "queries": len(np.unique(one.query)), "used": "used" if one.used else "", "undefined": "; ".join(filter(None, [why, "" if kept else "no pair has LLM label 2"])),
         })  # fmt: skip
     return pd.DataFrame(rows)
 
