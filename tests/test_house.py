@@ -16,7 +16,7 @@ MODULES = sorted((ROOT / "lib").rglob("*.py"))
 NOTEBOOKS = sorted([*(ROOT / "notebooks").glob("*.ipynb"), *(ROOT / "notebooks" / "bench").glob("*.ipynb")])
 
 # a room may import itself and the rooms before it
-ORDER = "paths trace files processes sources contracts ids text draw corpus engine packed retrieval routing judge student release stats report".split()
+ORDER = "paths trace files processes sources contracts ids text draw keys corpus engine packed retrieval routing judge student release stats report".split()
 APART = {"judge": {"student"}, "student": {"judge"}}  # side by side
 FOUNDATION = {"paths", "trace", "files", "processes", "sources"}
 # rooms outside the line: what they need; nobody imports sample and plan

@@ -6,10 +6,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 
+from lib.keys import of_pairs
 from lib.stats.auc import auc, auc_by_query
 from lib.stats.bootstrap import mean_interval
 from lib.stats.collection import histogram
-from lib.stats.positives import members, pair_keys, positives_at, share_inside
+from lib.stats.positives import members, positives_at, share_inside
 
 
 def test_positives_are_counted_within_each_depth_and_empty_places_never():
@@ -24,7 +25,7 @@ def test_a_depth_beyond_the_order_is_refused():
 
 
 def test_members_finds_pairs_of_the_own_query_only():
-    keys = np.sort(pair_keys(np.array([0, 1]), np.array([7, 3])))
+    keys = np.sort(of_pairs(np.array([0, 1]), np.array([7, 3])))
     docs = np.array([[7, 3, -1], [7, 3, -1]], np.int32)
     assert members(docs, np.array([0, 1], np.int32), keys).tolist() == [[True, False, False], [False, True, False]]
     assert not members(docs, np.array([0, 1], np.int32), np.zeros(0, np.int64)).any()
@@ -32,7 +33,7 @@ def test_members_finds_pairs_of_the_own_query_only():
 
 def test_an_empty_place_is_no_member_though_document_0_is_one():
     docs = np.array([[-1, 0]], np.int32)
-    assert members(docs, np.array([0], np.int32), pair_keys(np.array([0]), np.array([0]))).tolist() == [[False, True]]
+    assert members(docs, np.array([0], np.int32), of_pairs(np.array([0]), np.array([0]))).tolist() == [[False, True]]
 
 
 @given(st.lists(st.floats(0, 100), max_size=30))

@@ -7,8 +7,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lib import contracts
-from lib.release import keys
+from lib import contracts, keys
 from lib.release.merge import VALID, ReleaseError
 
 COUNTS = ("dense top 20", "fused top 20", "distinct", "with a row", "without a row", "source pages outside", "rows", "gaps")
@@ -26,24 +25,18 @@ def check(rows: pa.Table, query: np.ndarray, dense: np.ndarray, fused: np.ndarra
 
     Every pair of a list has one row, or is a gap; a row is of a list, or of the query's own source page.
     """
-    found, listed = keys.of(rows), [_listed(query, docs) for docs in (dense, fused)]
+    found, listed = keys.of(rows), [keys.listed(query, docs) for docs in (dense, fused)]
     wanted, have = keys.distinct(np.concatenate(listed)), np.sort(found)
     missing, outside = wanted[~keys.inside(wanted, have)], found[~keys.inside(found, wanted)]
     for bad, fault in (
         (missing[~np.isin(missing, gaps)], "of the top 20s have no row"),
         (keys.repeated(found), "have two rows"),
-        (outside[~keys.inside(outside, _listed(query, source_doc[:, None]))], "with a row are in no top 20 and no source page"),
+        (outside[~keys.inside(outside, keys.listed(query, source_doc[:, None]))], "with a row are in no top 20 and no source page"),
     ):
         if len(bad):
             raise ReleaseError(f"the release does not cover its pairs: {len(bad)} {fault}, the first: {keys.first_ten(bad)}; route, judge and label again")
     counts = (len(listed[0]), len(listed[1]), len(wanted), len(found) - len(outside), len(missing), len(outside), len(found))
     return dict(zip(COUNTS[:-1], counts, strict=True))
-
-
-def _listed(query: np.ndarray, docs: np.ndarray) -> np.ndarray:
-    """The pairs of lists, ascending, each once."""
-    there = docs >= 0
-    return keys.distinct(keys.of_pairs(np.broadcast_to(query[:, None], docs.shape)[there], docs[there]))
 
 
 def gaps(told: pa.Table, stages: tuple[str, ...] | None = None) -> pa.Table:

@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from lib import contracts, corpus, engine, processes
+from lib import contracts, corpus, engine, keys, processes
 from lib.engine import Stage, part
-from lib.release import coverage, keys
+from lib.release import coverage
 from lib.release.coverage import GapsLeft
 from lib.release.merge import merge
 from lib.retrieval.parts import distinct_lists, part_of, shards

@@ -6,10 +6,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lib import keys
 from lib.routing.intents import RoutingError, by_query, rows_as
 
 NO_GAP = ("ok", "unevaluable", "withdrawn")  # a withdrawn pair is judged as a source page, before retrieval
 STAGES = ("dense_1_5", "pick", "long")
+REASON = "no valid reply in v1, the last call ended in: "
 
 
 class Asked(NamedTuple):
@@ -34,17 +36,11 @@ def route_gaps(v1: Asked, pages: Asked, query: np.ndarray, dense: np.ndarray, fu
     v1, pages: the sets `v1` and `source_page` of the same queries. query int32[n]; dense, fused int32[n, 20], -1 after the
     last. Unevaluable is a valid reply. A failed source page is sent where it stands in its query's dense or fused top 20.
     """
-    top = [(np.repeat(query, docs.shape[1])[docs.ravel() >= 0], docs.ravel()[docs.ravel() >= 0]) for docs in (dense, fused)]
-    listed = np.concatenate([_keys(*pairs) for pairs in top])
-    shown = np.isin(_keys(pages.sent["query"].to_numpy(), pages.sent["doc"].to_numpy()), listed)
+    shown = keys.inside(keys.of(pages.sent), keys.listed(query, np.concatenate([dense, fused], axis=1)))
     failed = pc.is_in(v1.sent["stage"], pa.array(STAGES))
     return by_query(pa.concat_tables([_again(v1, failed), _again(pages, pa.chunked_array([shown]))]))
 
 
-def _keys(query: np.ndarray, doc: np.ndarray) -> np.ndarray:
-    return (query.astype(np.int64) << 32) | doc
-
-
 def _again(part: Asked, wanted: pa.ChunkedArray) -> pa.Table:
     gap = pc.and_(wanted, pc.invert(pc.is_in(part.told["answer"], pa.array(NO_GAP))))
-    return rows_as(part.sent.filter(gap), "v2 gap", pc.binary_join_element_wise("no valid reply in v1, the last call ended in: ", part.told["answer"].filter(gap), ""))
+    return rows_as(part.sent.filter(gap), "v2 gap", pc.binary_join_element_wise(REASON, part.told["answer"].filter(gap), ""))

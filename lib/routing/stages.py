@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from lib import contracts, corpus
+from lib import contracts, corpus, keys
 from lib.draw import unit_hash
 from lib.engine import Stage, part
 from lib.retrieval.parts import distinct_lists, folders, part_of, shards
@@ -55,14 +55,10 @@ def _probe(shard: str, config: dict) -> dict:
 def _rerank_scores(config: dict, shard: str, query: np.ndarray, dense: np.ndarray) -> np.ndarray:
     """float64[n, 20]: the reranker's score of each pair, NaN where it has none."""
     table = contracts.read_part("rerank", Path(config["run"]) / "rerank" / f"{shard}.parquet")
-    known = (table["query"].to_numpy().astype(np.int64) << 32) | table["doc"].to_numpy()
-    order = np.argsort(known)
-    wanted = (query[:, None].astype(np.int64) << 32) | np.maximum(dense, 0)
-    place = np.minimum(np.searchsorted(known[order], wanted), max(len(known) - 1, 0))
-    scores = np.full(dense.shape, np.nan)
-    if len(known):
-        hit = (known[order][place] == wanted) & (dense >= 0)
-        scores[hit] = table["score"].to_numpy()[order][place[hit]]
+    order = np.argsort(keys.of(table))
+    known, wanted, scores = keys.of(table)[order], keys.of_pairs(query[:, None], np.maximum(dense, 0)), np.full(dense.shape, np.nan)
+    there = keys.inside(wanted, known) & (dense >= 0)
+    scores[there] = table["score"].to_numpy()[order][np.searchsorted(known, wanted[there])]
     return scores
 
 

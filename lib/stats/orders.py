@@ -15,7 +15,7 @@ def compare(orders: Mapping[str, np.ndarray], query: np.ndarray, positive: np.nd
     """One row an order: mean positives a query in the top 5, 10 and 20 with 95% intervals over queries.
 
     orders: name -> int32[queries, >= 20], best first, -1 after the last; query int32[queries]; positive:
-    sorted pair keys (`pair_keys`) of score 2, the source pages not among them; source_doc int32[queries], -1 for none.
+    `lib.keys` of the pairs of score 2, ascending, the source pages not among them; source_doc int32[queries], -1 for none.
     A source page keeps its place and is no positive: the last column counts them in the top 5 / 10 / 20.
     """
     rows = []

@@ -13,10 +13,9 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from lib import contracts, corpus
+from lib import contracts, corpus, keys
 from lib.judge import answers
 from lib.stats.agreement import Agreement, of_table
-from lib.stats.positives import pair_keys
 from lib.student.cuts import label_of
 from lib.student.examples import normalised
 
@@ -29,7 +28,7 @@ CHECKED, UNSEEN = "all", "no training query"
 class Seen(NamedTuple):
     """What the relevance model was trained on. Equal texts have one number: that of the first row that holds them.
 
-    pairs: sorted `pair_keys` of the training pairs; texts: of their texts' numbers; queries: sorted numbers of the
+    pairs: sorted `lib.keys` of the training pairs; texts: of their texts' numbers; queries: sorted numbers of the
     training queries. query_text and doc_text: int64 number of each row; query texts are compared as the split does
     (casefolded, white space folded), document texts as they are.
     """
@@ -56,7 +55,8 @@ def seen(run: str | Path) -> Seen:
     doc_text = _numbered(_texts(run, "documents"))
     rows = contracts.read("examples", run / "examples", ["query", "doc", "held_out"]).to_pandas().query("not held_out")
     query, doc = rows["query"].to_numpy(), rows["doc"].to_numpy()
-    return Seen(np.sort(pair_keys(query, doc)), np.unique(pair_keys(query_text[query], doc_text[doc])), np.unique(query_text[query]), query_text, doc_text)
+    texts = keys.distinct(keys.of_pairs(query_text[query], doc_text[doc]))
+    return Seen(np.sort(keys.of_pairs(query, doc)), texts, np.unique(query_text[query]), query_text, doc_text)
 
 
 def _texts(run: Path, table: str) -> Iterator[str]:
@@ -98,15 +98,8 @@ def _left_out(rows: pd.DataFrame, known: Seen) -> tuple[np.ndarray, np.ndarray]:
     """Why each pair is left out of the check ("" where it is not), and whether its query is in no training pair."""
     query, doc = rows["query"].to_numpy(), rows["doc"].to_numpy()
     text = known.query_text[query]
-    why = [rows["label"].isna().to_numpy(), _among(pair_keys(query, doc), known.pairs), _among(pair_keys(text, known.doc_text[doc]), known.texts)]
-    return np.select(why, LEFT_OUT, ""), ~_among(text, known.queries)
-
-
-def _among(values: np.ndarray, ascending: np.ndarray) -> np.ndarray:
-    """bool[n]: which of the values stand in the sorted array, without sorting it again for each part."""
-    if not len(ascending):
-        return np.zeros(len(values), bool)
-    return ascending[np.minimum(np.searchsorted(ascending, values), len(ascending) - 1)] == values
+    trained, same = keys.inside(keys.of_pairs(query, doc), known.pairs), keys.inside(keys.of_pairs(text, known.doc_text[doc]), known.texts)
+    return np.select([rows["label"].isna().to_numpy(), trained, same], LEFT_OUT, ""), ~keys.inside(text, known.queries)
 
 
 def _pairs(run: Path) -> Iterator[pd.DataFrame]:

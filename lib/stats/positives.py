@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from lib import keys
+
 
 def positives_at(docs: np.ndarray, positive: np.ndarray, depths: tuple[int, ...] = (5, 10, 20)) -> np.ndarray:
     """int[queries, depths]: how many of the first `depth` places hold a positive.
@@ -14,21 +16,12 @@ def positives_at(docs: np.ndarray, positive: np.ndarray, depths: tuple[int, ...]
     return np.stack([counted[:, depth - 1] for depth in depths], axis=1)
 
 
-def members(docs: np.ndarray, query: np.ndarray, keys: np.ndarray) -> np.ndarray:
-    """bool[queries, places]: is (query, doc) one of the sorted pair keys? Empty places are not.
+def members(docs: np.ndarray, query: np.ndarray, known: np.ndarray) -> np.ndarray:
+    """bool[queries, places]: is (query, doc) one of the known pairs? Empty places are not.
 
-    query int32[queries] row numbers; keys int64, as `pair_keys` makes them, ascending.
+    query int32[queries] row numbers; known int64, `lib.keys` of pairs, ascending.
     """
-    wanted = pair_keys(query[:, None], np.maximum(docs, 0))
-    if not len(keys):
-        return np.zeros(docs.shape, bool)
-    place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
-    return (keys[place] == wanted) & (docs >= 0)
-
-
-def pair_keys(query: np.ndarray, doc: np.ndarray) -> np.ndarray:
-    """One int64 a pair of row numbers, ordered by query, then document."""
-    return (query.astype(np.int64) << 32) | doc.astype(np.int64)
+    return keys.inside(keys.of_pairs(query[:, None], np.maximum(docs, 0)), known) & (docs >= 0)
 
 
 def share_inside(inner: np.ndarray, outer: np.ndarray, depth: int = 5) -> tuple[int, int]:

@@ -8,14 +8,13 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from lib import contracts, corpus
+from lib import contracts, corpus, keys
 from lib.judge import answers
 from lib.retrieval import fusion, parts
 from lib.retrieval.hits import Hits
 from lib.stats.auc import auc, auc_by_query
 from lib.stats.bootstrap import mean_interval
 from lib.stats.orders import compare
-from lib.stats.positives import pair_keys
 
 
 class Pool(NamedTuple):
@@ -31,9 +30,9 @@ class Pool(NamedTuple):
     judged: pd.DataFrame
 
     def keys(self, score: int) -> np.ndarray:
-        """The pairs of that score as sorted `pair_keys`; gaps, unevaluable and source pages have none."""
+        """The pairs of that score as sorted `lib.keys`; gaps, unevaluable and source pages have none."""
         rows = self.judged[self.judged["score"] == score]
-        return np.sort(pair_keys(rows["query"].to_numpy(), rows["doc"].to_numpy()))
+        return np.sort(keys.of_pairs(rows["query"].to_numpy(), rows["doc"].to_numpy()))
 
 
 def load(run: str | Path, routes: Sequence[str]) -> Pool:

@@ -10,7 +10,14 @@ def of(rows: pa.Table) -> np.ndarray:
 
 
 def of_pairs(query: np.ndarray, doc: np.ndarray) -> np.ndarray:
-    return (query.astype(np.int64) << 32) | doc
+    """int64 keys of row numbers of any shapes that broadcast; no row is below 0."""
+    return (query.astype(np.int64) << 32) | doc.astype(np.int64)
+
+
+def listed(query: np.ndarray, docs: np.ndarray) -> np.ndarray:
+    """The pairs of lists int[n, places], -1 for an empty place, of the queries int[n]: ascending, each once."""
+    there = docs >= 0
+    return distinct(of_pairs(np.broadcast_to(query[:, None], docs.shape)[there], docs[there]))
 
 
 def distinct(found: np.ndarray) -> np.ndarray:
@@ -26,9 +33,9 @@ def repeated(found: np.ndarray) -> np.ndarray:
 
 
 def inside(found: np.ndarray, known: np.ndarray) -> np.ndarray:
-    """bool: which of the keys are among `known`, ascending."""
+    """bool, of the shape of `found`: which of the keys are among `known`, ascending."""
     if not len(known):
-        return np.zeros(len(found), bool)
+        return np.zeros(found.shape, bool)
     return known[np.minimum(np.searchsorted(known, found), len(known) - 1)] == found
 
 
