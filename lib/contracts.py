@@ -169,7 +169,7 @@ def finish(folder: str | Path, lines: list[dict], made_from: Sequence[str | Path
 
     It is finished as long as the folders `made_from` hold what they hold now.
     """
-    sources = {os.path.relpath(source, folder): _contents(source) for source in made_from}
+    sources = {os.path.relpath(source, folder): contents(source) for source in made_from}
     files.write_json(Path(folder) / "manifest.json", {"parts": lines} | ({"made_from": sources} if sources else {}))
 
 
@@ -181,12 +181,12 @@ def parts(folder: str | Path) -> list[dict]:
     trace.record("read", manifest)
     lines, made_from = _manifest(manifest, manifest.stat().st_mtime_ns)
     for source, held in made_from.items():
-        if _contents(source := os.path.normpath(Path(folder) / source)) != held:
+        if contents(source := os.path.normpath(Path(folder) / source)) != held:
             raise ContractError(f"{paths.shown(folder)} was made from another {paths.shown(source)}; run the notebook that writes it again")
     return lines
 
 
-def _contents(folder: str | Path) -> str:
+def contents(folder: str | Path) -> str:
     """The hash of what a finished folder holds."""
     return hashlib.sha256("".join(line["sha256"] for line in parts(folder)).encode()).hexdigest()
 

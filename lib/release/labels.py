@@ -1,6 +1,6 @@
 """The stage that writes `labels/`, one part of queries at a time, and the refusal of a release with gaps."""
 
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -36,6 +36,12 @@ def _lists(config: dict, shard: str, keep: np.ndarray) -> tuple[np.ndarray, np.n
     return np.where(keep[:, None], dense, -1), np.where(keep[:, None], fused, -1)
 
 
+@lru_cache(maxsize=1)
+def _docids(run: str, contents: str) -> pa.Array:
+    """All document ids in corpus order, read once a process; `contents` tells one import from the next."""
+    return corpus.all_documents(run, ["docid"])["docid"].combine_chunks()
+
+
 def _labels(shard: str, config: dict) -> dict:
     found = part_of("queries", config, shard)
     queries = corpus.queries(config["run"], shard, ["qid", "source_doc", "keep"])
@@ -48,7 +54,7 @@ def _labels(shard: str, config: dict) -> dict:
     query = np.arange(found.first, found.first + found.rows, dtype=np.int32)
     dense, fused = _lists(config, shard, queries["keep"].to_numpy())
     counts = coverage.check(rows, query, dense, fused, queries["source_doc"].fill_null(-1).to_numpy(), gaps)
-    docids = corpus.all_documents(config["run"], ["docid"])["docid"].combine_chunks()
+    docids = _docids(config["run"], contracts.contents(Path(config["run"]) / "documents"))
     columns = {name: rows[name] for name in rows.schema.names[2:]}
     ids = {"qid": queries["qid"].combine_chunks().take(pa.array(rows["query"].to_numpy() - found.first)), "docid": docids.take(rows["doc"].combine_chunks())}
     return contracts.write("labels", contracts.table("labels", ids | columns), part(config, labels, shard)) | counts | {"gaps": len(gaps)}

@@ -33,9 +33,29 @@ def _queries(config: dict, shard: str) -> tuple[np.ndarray, np.ndarray, np.ndarr
     return rows, table["source_doc"].fill_null(-1).to_numpy(), table["keep"].to_numpy()
 
 
+@lru_cache(maxsize=4)
+def _column(run: str, table: str, name: str, contents: str) -> np.ndarray:
+    """A column of all documents or queries, read once a process; `contents` tells one import from the next."""
+    return contracts.read(table, Path(run) / table, [name])[name].to_numpy()
+
+
+def _all(config: dict, table: str, name: str) -> np.ndarray:
+    return _column(config["run"], table, name, contracts.contents(Path(config["run"]) / table))
+
+
 def _long(config: dict) -> np.ndarray:
     """bool[documents]: more tokens than the threshold."""
-    return corpus.all_documents(config["run"], ["n_tokens"])["n_tokens"].to_numpy() > config["long_tokens"]
+    return _all(config, "documents", "n_tokens") > config["long_tokens"]
+
+
+def _drawn(config: dict, draw: Callable, rows: np.ndarray, n: int, seed: int) -> np.ndarray:
+    """bool: which of the rows are among the `n` kept queries of the run that are drawn, once a process."""
+    return np.isin(rows, _draw(config["run"], draw, n, seed, contracts.contents(Path(config["run"]) / "queries")))
+
+
+@lru_cache(maxsize=2)
+def _draw(run: str, draw: Callable, n: int, seed: int, contents: str) -> np.ndarray:
+    return draw(_column(run, "queries", "keep", contents), n, seed)
 
 
 def _source_pages(shard: str, config: dict) -> dict:
@@ -45,8 +65,7 @@ def _source_pages(shard: str, config: dict) -> dict:
 
 def _probe(shard: str, config: dict) -> dict:
     rows, source, _ = _queries(config, shard)
-    keep = corpus.all_queries(config["run"], ["keep"])["keep"].to_numpy()
-    here = np.isin(rows, probe_queries(keep, config["probe_queries"], config["seed"]))
+    here = _drawn(config, probe_queries, rows, config["probe_queries"], config["seed"])
     routes = {name: found.doc[here] for name, found in distinct_lists(config["run"], shard, config["routes"]).items()}
     routed = route_probe(rows[here], routes, _long(config), source[here], short_chars=config["short_chars"], long_chars=config["long_chars"])
     return contracts.write("intents", routed, part(config, probe, shard)) | {"probed": rows[here].tolist()}
@@ -104,8 +123,7 @@ def _v2_gap(shard: str, config: dict) -> dict:
 def _v2(shard: str, config: dict) -> dict:
     rows, source, keep = _queries(config, shard)
     fused, dense_rank = _fused(config, shard, keep)
-    drawn = trial_queries(corpus.all_queries(config["run"], ["keep"])["keep"].to_numpy(), config["trial_queries"], config["seed"] + 2)
-    trial = np.isin(rows, drawn)
+    trial = _drawn(config, trial_queries, rows, config["trial_queries"], config["seed"] + 2)
     routed = route_v2(
         rows, fused, _top(config, shard, keep), dense_rank, _long(config)[np.maximum(fused, 0)], source, trial, long_chars=config["long_chars"]
     )
@@ -113,8 +131,8 @@ def _v2(shard: str, config: dict) -> dict:
 
 
 @lru_cache(maxsize=2)
-def _sample(run: str, n: int, seed: int, manifest: str) -> tuple[np.ndarray, dict[str, int]]:
-    """The drawn training candidates of a run, as places in all answers to v1, and where each part begins; drawn once a process."""
+def _sample(run: str, n: int, seed: int, contents: str) -> tuple[np.ndarray, dict[str, int]]:
+    """The drawn training candidates of a run as ascending places in all answers to v1, and where each part begins; once a process."""
     starts, at, places, draws = {}, 0, [np.zeros(0, np.int64)], [np.zeros(0)]
     for line in contracts.parts(Path(run) / "answers" / "v1"):
         told = contracts.read_part("answers", Path(run) / "answers" / "v1" / line["part"], ["query", "doc", "stage", "answer"])
@@ -124,15 +142,17 @@ def _sample(run: str, n: int, seed: int, manifest: str) -> tuple[np.ndarray, dic
         draws.append(unit_hash(seed, *(told[name].to_numpy()[wanted] for name in ("query", "doc"))))
         at += told.num_rows
     order = np.argsort(np.concatenate(draws), kind="stable")
-    return np.concatenate(places)[order[: n or None]], starts
+    return np.sort(np.concatenate(places)[order[: n or None]]), starts
 
 
 def _second(shard: str, config: dict) -> dict:
     if config["second_pairs"] < 0:
         raise RoutingError(f"second_pairs is {config['second_pairs']}; it is at least 0, and 0 sends all training candidates")
     v1_asked = _asked(config, "v1", shard)
-    drawn, starts = _sample(config["run"], config["second_pairs"], config["seed"] + 3, str(contracts.parts(Path(config["run"]) / "answers" / "v1")))
-    chosen = np.isin(np.arange(v1_asked.told.num_rows) + starts[shard], drawn)
+    drawn, starts = _sample(config["run"], config["second_pairs"], config["seed"] + 3, contracts.contents(Path(config["run"]) / "answers/v1"))
+    chosen = np.zeros(v1_asked.told.num_rows, bool)
+    first, end = np.searchsorted(drawn, [starts[shard], starts[shard] + len(chosen)])
+    chosen[drawn[first:end] - starts[shard]] = True
     return contracts.write("intents", route_second(v1_asked, chosen), part(config, second, shard))
 
 

@@ -66,7 +66,7 @@ def load(run: str | Path) -> Sample:
     ValueError where the third judge was sent other pairs than the two replies ask for.
     """
     tables = []
-    for told in zip(*(answers.read(run, name) for name in ("second", "v1", "arbiter")), strict=True):
+    for told in zip(*(answers.read(run, name, ["query", "doc", "answer", "score"]) for name in ("second", "v1", "arbiter")), strict=True):
         both, *others = (_replies(rows) for _, rows in told)
         for name, other in zip(("v1", "arbiter"), others, strict=True):
             both = both.merge(other, on=["query", "doc"], how="left", suffixes=("", f" {name}"), validate="one_to_one", indicator=f"in {name}")
@@ -82,7 +82,7 @@ def load(run: str | Path) -> Sample:
 
 
 def _replies(told) -> pd.DataFrame:
-    rows = told.select(["query", "doc", "answer", "score"]).to_pandas()
+    rows = told.to_pandas()
     return pd.DataFrame({"query": rows["query"], "doc": rows["doc"], "label": rows["score"].astype(np.float64), "valid": rows["answer"].isin(answers.VALID)})
 
 

@@ -121,7 +121,7 @@ def _scores(run: Path, shard: str) -> pd.DataFrame:
     found = [contracts.TABLES["scores"].empty_table().select(["query", "doc", "score"]).to_pandas()]
     for name in SCORES:
         folder = run / "scores" / name
-        units = [line["part"] for line in contracts.parts(folder) if line["part"].startswith(shard)]
+        units = [line["part"] for line in contracts.parts(folder) if line["part"].startswith(f"{shard}-")]
         found += [contracts.read_part("scores", folder / unit, ["query", "doc", "score"]).to_pandas() for unit in units]
     return pd.concat(found, ignore_index=True)
 
