@@ -4,7 +4,7 @@ Valid labels, not null, of picks and long documents only (spec, "Training data")
 never stand on both sides: the split goes by the hash of the normalised query text.
 """
 
-from collections import defaultdict
+from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
 
@@ -24,21 +24,25 @@ def normalised(query: str) -> str:
     return " ".join(query.casefold().split())
 
 
-def held_out(texts: dict[int, str], n: int) -> set[int]:
+def held_out(query: np.ndarray, text_hash: np.ndarray, n: int) -> set[int]:
     """Which queries are held out: `n` of them, or the most below n that equal texts, kept together, allow.
 
-    texts: query -> text. Texts go by the hash of the normalised text; one whose queries do not all fit is passed over.
+    query int[q], text_hash uint64[q] (`hashes`). Texts go by their hash; one whose queries do not all fit is passed over.
     """
-    groups = defaultdict(list)
-    for query, value in texts.items():
-        groups[text.sha256(normalised(value))].append(query)
+    order = np.argsort(text_hash, kind="stable")
+    _, first, sizes = np.unique(text_hash[order], return_index=True, return_counts=True)
     held: set[int] = set()
-    for _, queries in sorted(groups.items()):
-        if len(held) + len(queries) <= n:
-            held.update(queries)
+    for start, size in zip(first.tolist(), sizes.tolist(), strict=True):
+        if len(held) + size <= n:
+            held.update(query[order[start : start + size]].tolist())
         if len(held) == n:
             break
     return held
+
+
+def hashes(texts: Iterable[str]) -> np.ndarray:
+    """uint64[n]: 64 bits of the sha256 of each normalised text; two of 2 million texts meet with a chance of 1 in 9 million."""
+    return np.fromiter((int(text.sha256(normalised(one))[:16], 16) for one in texts), np.uint64)
 
 
 def write(run: str | Path, labels_from: str = "answers", held_queries: int = 6000, workers: int | str = 1) -> dict[str, int]:
@@ -88,31 +92,35 @@ def _labelled(config: dict, part: corpus.Part) -> dict[str, np.ndarray]:
         table = table.filter(pc.is_valid(table["label"]))
         qids = corpus.queries(config["run"], part.shard, ["qid"])["qid"]
         query = pc.index_in(table["qid"], value_set=qids).to_numpy() + np.int32(part.first)
-        doc = _documents(config["run"], str(contracts.parts(Path(config["run"]) / "documents"))).rows(table["docid"].to_pylist())
+        doc = _documents(config["run"], contracts.contents(Path(config["run"]) / "documents")).rows(table["docid"].to_pylist())
         label = table["label"].to_numpy()
+        if len(strange := np.flatnonzero((label < 0) | (label > 2))):
+            raise ValueError(f"{paths.shown(path)} has the label {label[strange[0]]} ({len(strange)} such rows), and the model learns 0, 1 and 2; "
+                             "map them before they are imported")
     order = np.lexsort((doc, query))
     return {"query": query[order].astype(np.int32), "doc": doc[order].astype(np.int32), "label": label[order].astype(np.int8)}
 
 
 @lru_cache(maxsize=1)
-def _documents(run: str, manifest: str) -> index.Index:
+def _documents(run: str, contents: str) -> index.Index:
     return index.build(run, "documents")
 
 
 @lru_cache(maxsize=1)
-def _held(run: str, labels_from: str, n: int, manifest: str) -> frozenset[int]:
-    """The held-out queries of a run, found once a process from all parts; `manifest` tells one set of labels from the next."""
-    config, texts = {"run": run, "labels_from": labels_from}, {}
+def _held(run: str, labels_from: str, n: int, contents: str) -> frozenset[int]:
+    """The held-out queries of a run, found once a process from all parts; `contents` tells one set of labels from the next."""
+    config, found = {"run": run, "labels_from": labels_from}, [(np.empty(0, np.int32), np.empty(0, np.uint64))]
     for part in corpus.parts(run, "queries"):
         rows = np.unique(_labelled(config, part)["query"])
         column = corpus.queries(run, part.shard, ["text"])["text"].take(pa.array(rows - part.first))
-        texts |= dict(zip(rows.tolist(), column.to_pylist(), strict=True))
-    if not 1 <= n < len(texts):
+        found.append((rows, hashes(column.to_pylist())))
+    query, text_hash = map(np.concatenate, zip(*found, strict=True))
+    if not 1 <= n < len(query):
         raise ValueError(
-            f"{paths.shown(Path(run) / _folder(config))} has {len(texts):,} queries with pairs to learn from and held_queries is {n:,}; "
+            f"{paths.shown(Path(run) / _folder(config))} has {len(query):,} queries with pairs to learn from and held_queries is {n:,}; "
             f"hold out at least 1 and fewer than there are"
         )
-    held = held_out(texts, n)
+    held = held_out(query, text_hash, n)
     if not held:
         raise ValueError(f"held_queries is {n:,} and none can be held out: more queries share each text; take a larger number")
     return frozenset(held)
@@ -120,8 +128,8 @@ def _held(run: str, labels_from: str, n: int, manifest: str) -> frozenset[int]:
 
 def _examples(shard: str, config: dict) -> dict:
     run = Path(config["run"])
-    manifest = str([contracts.parts(run / name) for name in (_folder(config), "queries")])
-    held = _held(config["run"], config["labels_from"], config["held_queries"], manifest)
+    contents = " ".join(contracts.contents(run / name) for name in (_folder(config), "queries"))
+    held = _held(config["run"], config["labels_from"], config["held_queries"], contents)
     rows = _labelled(config, next(part for part in corpus.parts(run, "queries") if part.shard == shard))
     out = np.isin(rows["query"], np.fromiter(held, np.int32, len(held)))
     line = contracts.write("examples", contracts.table("examples", rows | {"held_out": out}), run / "examples" / f"{shard}.parquet")
