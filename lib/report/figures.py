@@ -44,6 +44,18 @@ def bars(i: int) -> dict:
     return {"color": COLOURS[i % len(COLOURS)], "hatch": HATCHES[i % len(HATCHES)], "edgecolor": "white", "linewidth": 0.5}
 
 
+def shares(axes, names: list[str], frame) -> None:
+    """Stacked bars of shares: a bar a row of the frame, the first on top, a part a column; a missing share has no width."""
+    left = 0.0
+    for i, label in enumerate(frame):
+        share = frame[label].fillna(0).to_numpy(float)
+        axes.barh(names, share, left=left, label=label, **bars(i))
+        left = left + share
+    axes.set_xlim(0, 1)
+    axes.invert_yaxis()
+    axes.legend(ncols=len(frame.columns), loc="lower center", bbox_to_anchor=(0.5, 1))
+
+
 def save(figure: Figure, folder: str | Path, name: str) -> None:
     """Write NAME.png and NAME.pdf, canvas uncut and without dates, so that a second run gives the same bytes."""
     for suffix, metadata in (("png", {"Software": None}), ("pdf", {"CreationDate": None, "ModDate": None})):

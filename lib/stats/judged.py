@@ -10,14 +10,24 @@ import pyarrow.compute as pc
 
 from lib import contracts
 
-
-CANDIDATES = {  # the stages in words
-    "source_page": "the query's own source page, before retrieval", "dense_1_5": "dense ranks 1-5", "pick": "reranker's picks in ranks 6-20",
-    "long": "long documents in ranks 6-20", "short": "short documents in ranks 6-20", "new_long_1_5": "new candidates, long, fused positions 1-5",
-    "new_short": "new candidates, short", "new_long_6_20": "new candidates, long, fused positions 6-20", "trial": "trial on new candidates, long, fused positions 6-20",
-}  # fmt: skip
-
 VERSIONS = ("v1", "v2 gap", "v2")
+CANDIDATES = {  # the stages in words, in the order of the tables
+    "source_page": "the query's own source page, before retrieval",
+    "dense_1_5": "dense ranks 1-5",
+    "pick": "reranker's picks in ranks 6-20",
+    "long": "long documents in ranks 6-20",
+    "short": "short documents in ranks 6-20",
+    "new_long_1_5": "new candidates, long, fused positions 1-5",
+    "new_short": "new candidates, short",
+    "new_long_6_20": "new candidates, long, fused positions 6-20",
+    "trial": "trial on new candidates, long, fused positions 6-20",
+}
+
+
+def place(row: tuple[str, str, str]) -> tuple:
+    """Sorts rows of tables by version, stage and judge; the trial stands last."""
+    version, stage, judge = row
+    return VERSIONS.index(version), list(CANDIDATES).index(stage), judge
 
 
 def counted(column: pa.ChunkedArray) -> dict:
@@ -80,7 +90,8 @@ def who_judged(ledger: pd.DataFrame, *students: pd.DataFrame) -> pd.DataFrame:
     both = pd.concat([llm.rename(columns={"valid": "judged"}).assign(judge="llm"), *(rows.assign(judge="student") for rows in students)], ignore_index=True)
     counts = ["sent", "judged", "withdrawn", "gaps"]
     both = both.reindex(columns=["version", "stage", "judge", *counts]).astype(dict.fromkeys(counts, "Int64"))
-    both = both.sort_values("version", key=lambda column: column.map(VERSIONS.index), kind="stable", ignore_index=True)
+    order = sorted(both.index, key=lambda i: place(tuple(both.loc[i, ["version", "stage", "judge"]])))
+    both = both.loc[order].reset_index(drop=True)
     both.insert(5, "share", both["judged"] / both["sent"].where(both["sent"] > 0))
     both.insert(2, "candidates", both["stage"].map(CANDIDATES))
     return both

@@ -12,11 +12,11 @@ import pyarrow.compute as pc
 from lib import contracts
 from lib.judge import answers
 from lib.stats.bootstrap import mean_interval
+from lib.stats.collection import histogram
+from lib.stats.judged import place
 from lib.student.cuts import label_of
 
 MIX = ("0", "1", "2", "unevaluable")
-VERSIONS, TRIAL = ("v1", "v2 gap", "v2"), "trial"
-STAGES = ("source_page", "dense_1_5", "pick", "long", "short", "new_long_1_5", "new_short", "new_long_6_20", TRIAL)  # as the paper's table
 
 
 def label_mix(run: str | Path) -> pd.DataFrame:
@@ -31,18 +31,13 @@ def label_mix(run: str | Path) -> pd.DataFrame:
         found = part.group_by(part.column_names).aggregate([([], "count_all")]).to_pylist()
         counts.update({(row["version"], row["stage"], row["judge"], row["label"]): row["count_all"] for row in found})
     rows = []
-    for group in sorted({key[:3] for key in counts}, key=_place):
+    for group in sorted({key[:3] for key in counts}, key=place):
         by_label = [counts[(*group, label)] for label in (0, 1, 2, None)]
         shares = dict(zip(MIX, (count / sum(by_label) for count in by_label), strict=True))
         if group[2] == "student":
             shares["unevaluable"] = None
         rows.append(dict(zip(("version", "stage", "judge"), group, strict=True)) | {"rows": sum(by_label)} | shares)
     return pd.DataFrame(rows, columns=["version", "stage", "judge", "rows", *MIX])
-
-
-def _place(group: tuple[str, str, str]) -> tuple:
-    version, stage, judge = group
-    return stage == TRIAL, VERSIONS.index(version), STAGES.index(stage), judge
 
 
 def labelling_mix(run: str | Path, versions: Sequence[str] = ("v1", "v2")) -> pd.DataFrame:
@@ -57,8 +52,21 @@ def labelling_mix(run: str | Path, versions: Sequence[str] = ("v1", "v2")) -> pd
     return pd.DataFrame(rows, columns=["version", "pairs", *MIX[:3]])
 
 
+def score_histogram(run: str | Path, version: str = "v1") -> pd.DataFrame:
+    """Scores of the relevance model in steps of a twentieth from -0.5 to 2.5: low, high, pairs; what lies beyond is in the first or last."""
+    folder, edges = Path(run) / "scores" / version, np.arange(-10, 51) / 20
+    pairs = np.zeros(len(edges) - 1, np.int64)
+    for line in contracts.parts(folder):
+        scores = contracts.read_part("scores", folder / line["part"], ["score"])["score"].to_numpy()
+        pairs += histogram(np.clip(scores, edges[0], edges[-1]), edges)
+    return pd.DataFrame({"low": edges[:-1], "high": edges[1:], "pairs": pairs})
+
+
 def rank_labels(run: str | Path, stage: str = "dense_1_5") -> pd.DataFrame:
-    """The v1 labels of a stage with their dense rank: query, rank, label (null where unevaluable); withdrawn pairs and gaps have no row."""
+    """The v1 labels of a stage with their dense rank: query, rank, label (null where unevaluable); withdrawn pairs and gaps have no row.
+
+    Read whole: 14 bytes a row.
+    """
     found = []
     for _, told in answers.read(run, "v1", ["query", "rank", "stage", "answer", "score"]):
         valid = pc.and_(pc.equal(told["stage"], stage), pc.is_in(told["answer"], pa.array(answers.VALID)))
