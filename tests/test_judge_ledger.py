@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -106,6 +107,13 @@ def test_a_line_that_does_not_add_up_does_not_close(run, monkeypatch):
         close(run)
 
 
+def test_more_answers_than_were_sent_do_not_close(run, monkeypatch):
+    whole = answers.read
+    monkeypatch.setattr(answers, "read", lambda *arguments: ((part, pa.concat_tables([rows, rows])) for part, rows in whole(*arguments)))
+    with pytest.raises(ledger.LedgerError, match="v1 source page round 1: sent 2, valid 2 "):
+        close(run)
+
+
 def test_only_the_first_ten_offenders_are_named(run):
     table(run, "intents", "intents/v1", [[intent(0, doc, round=n) for doc in range(6) for n in (1, 2)], [intent(1, doc, round=n) for doc in range(6) for n in (1, 2)]])
     with pytest.raises(ledger.LedgerError, match="12 offenders") as caught:
@@ -148,6 +156,22 @@ def test_the_same_answers_give_the_same_bytes_whatever_the_order_of_the_calls(ru
     (run / "answers" / "v1" / "part-00002.parquet").write_bytes(b"of a former partition")
     answers.write(run, "v1", judge())
     assert files(run / "answers" / "v1") == first
+
+
+def test_answers_that_were_broken_off_are_not_finished(run, monkeypatch):
+    answers.write(run, "v1", judge())
+    whole, parts = contracts.write, []
+
+    def killed(name, rows, path):
+        if parts:
+            raise KeyboardInterrupt
+        return parts.append(path) or whole(name, rows, path)
+
+    monkeypatch.setattr(contracts, "write", killed)
+    with pytest.raises(KeyboardInterrupt):
+        answers.write(run, "v1", judge())
+    with pytest.raises(contracts.ContractError, match="answers/v1 is not finished"):
+        read(run, "v1")
 
 
 def test_a_part_without_answers_is_an_empty_typed_table(run):

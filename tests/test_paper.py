@@ -24,7 +24,7 @@ def run(tmp_path):
     tables.write(spread, tmp_path / "tables", "spread", caption="c")
     arms = pd.DataFrame({"arm": ["larger", "smaller", "larger less smaller"], "within-query R2": [0.4, 0.1, 0.3], "queries": [7, 7, 7]})
     tables.write(arms, tmp_path / "tables", "arms", caption="c")
-    judged = [("v1", "short", "student", 10, None, None), ("v1", "long", "student", 2, None, None), ("v1", "long", "llm", 7, 6, 6 / 7),
+    judged = [("v1", "short", "student", 10, None, None), ("v1", "long", "student", 2, None, None), ("v1", "long", "llm", 7, 6, 6 / 7), ("v1", "source_page", "llm", 8, 1, 1 / 8),
               ("v2 gap", "dense_1_5", "llm", 3, 3, 1.0), ("v2 gap", "long", "llm", 2, 2, 1.0),
               ("v2 gap", "pick", "llm", 9, 9, 1.0), ("v2", "new_short", "student", 20, 20, 1.0), ("v2", "new_long_6_20", "student", 4, 4, 1.0)]
     frame = pd.DataFrame(judged, columns=["version", "stage", "judge", "sent", "judged", "share"]).assign(withdrawn=None, gaps=None).astype({"sent": "Int64", "judged": "Int64"})
@@ -68,20 +68,32 @@ def test_counts_are_summed_over_their_rows_and_a_count_that_is_missing_stays_mis
     v1 = dict(cells(run, "who judged, v1", "figure", "this run"))
     assert v1["sent, relevance model"] == 10 + 2 and v1["judged, relevance model"] is None  # the published one holds its long pairs too
     assert not isinstance(v1["sent, relevance model"], float)
+    assert v1["sent, source_page"] == 8
     assert (v1["sent, long"], v1["judged, long"], v1["judged of sent, long"]) == (7, 6, pytest.approx(6 / 7))
 
 
 def test_a_share_stands_beside_the_n_that_it_is_of(run):
-    facts = pd.DataFrame([("new candidates", 9, 3, 3.0, 9, 1.0), ("long", 4, 3, 4 / 3, 9, 4 / 9), ("not in the dense top 100", 0, 3, 0.0, 9, 0.0)],
+    facts = pd.DataFrame([("new candidates", 9, 3, 3.0, 9, 1.0), ("long", 4, 3, 4 / 3, 9, 4 / 9), ("not in the dense top 100", 0, 3, 0.0, 9, 0.0),
+                          ("short, to the relevance model", 5, 3, 5 / 3, 9, 5 / 9), ("long at fused 6-20, to the relevance model", 3, 3, 1.0, 9, 3 / 9)],
                          columns=["fact", "pairs", "queries", "pairs a query", "of", "share"])
     tables.write(facts, run / "tables", "new_candidates", caption="c")
     found = {figure: (value, n) for figure, value, n in cells(run, "new candidates", "figure", "this run", "n of this run")}
     assert found["in all"] == (9, "") and found["a query"] == (3.0, "3 queries") and found["long"] == (4, "")
     assert found["share of long ones"] == (pytest.approx(4 / 9), "9 pairs") and found["share not in the dense top 100"] == (0.0, "9 pairs")
-    assert found["short"] == (None, "no such row in tables/new_candidates")
+    assert found["short"] == (5, "") and found["long at fused 6-20"] == (3, "")
+    assert found["long at fused 1-5"] == (None, "no such row in tables/new_candidates")
     assert dict(cells(run, "who judged, v1", "figure", "n of this run"))["judged of sent, long"] == "7 pairs"
     of = dict(cells(run, "checkpoints", "figure", "n of this run"))
     assert [of[f"{name}, last checkpoint (published step 15,000)"] for name in ("flips", "LLM 2 kept")] == ["90 pairs", "9 pairs"]
+
+
+def test_arbitration_is_all_that_went_to_the_third_judge_and_agreement_is_of_two_labels(run):
+    facts = pd.DataFrame([("equal labels", 6, 8, 6 / 8), ("0 against 1", 1, 8, 1 / 8), ("0 against 2", 1, 8, 1 / 8), ("sent to the third judge", 3, 9, 3 / 9),
+                          ("valid replies of the third judge", 2, 3, 2 / 3)], columns=["fact", "pairs", "of", "share"])
+    tables.write(facts, run / "tables", "combination", caption="c")
+    found = {row[0]: row[1:] for row in cells(run, "second judge", "figure", "published", "this run", "n of this run")}
+    assert found["equal labels"] == (0.776, 6 / 8, "8 pairs") and found["0 against 2"] == (0.01, 1 / 8, "8 pairs")
+    assert found["sent to the third judge"] == (0.072, 3 / 9, "9 pairs")
 
 
 def test_a_missing_table_is_named_with_the_notebook_that_writes_it(run):
@@ -94,12 +106,12 @@ def test_a_missing_table_is_named_with_the_notebook_that_writes_it(run):
 
 
 def test_the_headline_is_of_the_release_or_of_what_there_is(run):
-    assert paper.headline(run)["sent"].tolist() == [10, 2, 7, 3, 2, 9, 20, 4] and paper.headline(run)["rows"].isna().all()
+    assert paper.headline(run)["sent"].tolist() == [10, 2, 7, 8, 3, 2, 9, 20, 4] and paper.headline(run)["rows"].isna().all()
     mix = pd.DataFrame({"version": ["v2"], "stage": ["new_short"], "judge": ["student"], "candidates": ["c"], "rows": [18], "0": [0.5], "1": [0.5], "2": [0.0], "unevaluable": [None]})
     tables.write(mix, run / "tables", "label_mix", caption="c")
-    assert paper.headline(run)["rows"].dropna().tolist() == [18] and len(paper.headline(run)) == 8
+    assert paper.headline(run)["rows"].dropna().tolist() == [18] and len(paper.headline(run)) == 9
     (run / "tables" / "who_judged.csv").rename(run / "tables" / "judged.csv")
-    assert paper.headline(run)["sent"].tolist() == [10, 2, 7, 3, 2, 9, 20, 4]  # a plan without a release
+    assert paper.headline(run)["sent"].tolist() == [10, 2, 7, 8, 3, 2, 9, 20, 4]  # a plan without a release
     (run / "tables" / "judged.csv").unlink()
     assert paper.headline(run).empty and list(paper.headline(run).columns) == [*paper.JUDGED, *paper.MIX]
     tables.write(paper.headline(run), run, "t", caption="c", percent=("share", "0"))

@@ -110,6 +110,11 @@ def test_a_pick_without_a_reply_keeps_the_student_s_label_until_the_gap_fills_it
     assert (pick["label"], pick["query_evaluable"], pick["judge"], pick["version"], pick["student_score"]) == (None, False, "llm", "v2 gap", 1.5)
 
 
+def test_the_source_page_s_label_stands_before_another_of_the_llm():
+    given = {"source_page": [told("source_page", 0, 1, "source_page", 2)], "v1": [told("v1", 0, 1, "pick", 0), told("v1", 0, 2, "pick", 1)]}
+    assert [(row["doc"], row["label"], row["stage"]) for row in merged(given, [], [])] == [(1, 2, "source_page"), (2, 1, "pick")]
+
+
 @pytest.mark.parametrize("answers, routed, scores, fault", [
     ({"v1": [told("v1", 0, 1, "pick", 1)] * 2}, [], [], "1 pairs have two answers of the LLM, the first: query 0 document 1"),
     ({"v1": [told("v1", 0, 1, "pick", 1)], "v2_gap": [told("v2_gap", 0, 1, "pick", 0)]}, [], [], "have two answers of the LLM"),
@@ -239,6 +244,21 @@ def test_a_pair_that_nobody_was_asked_about_stops_the_release(run):
     with pytest.raises(ReleaseError, match="the release does not cover its pairs: 1 of the top 20s have no row, the first: query 0 document 0; route, judge and label again"):
         labels.write(run, 2)
     assert not (run / "labels" / "manifest.json").exists()
+
+
+def test_a_new_candidate_of_the_llm_without_a_reply_is_a_gap(run):
+    table(run, "answers", "answers/v2", [[told("v2", 0, 3, "new_long_1_5", "timeout")], []])
+    with pytest.raises(GapsLeft, match=r"3 pairs have no valid reply .* query q0, document d3 \(v2 new_long_1_5: timeout\)"):
+        labels.write(run, 2)
+    assert labels.write(run, 3) == 5
+
+
+def test_ten_gaps_are_named_and_all_are_counted(run):
+    gaps = [told("v2_gap", 0, doc, "pick", "timeout") for doc in range(9)]
+    table(run, "answers", "answers/v2_gap", [gaps, [told("v2_gap", 1, doc, "pick", "timeout") for doc in range(9)]])
+    with pytest.raises(GapsLeft, match="18 pairs have no valid reply") as caught:
+        labels.write(run)
+    assert str(caught.value).count("v2 gap pick") == 10
 
 
 def test_a_failed_trial_pair_is_no_gap_since_it_has_its_label(run):

@@ -206,3 +206,43 @@ def test_what_is_routed_to_other_judges_is_of_the_set_s_version(run):
     rows = contracts.read("intents", run / "intents/arbiter")
     assert set(rows["version"].to_pylist()) == {"arbiter"} and rows.num_rows == 3 * 3  # 1 against 2, of docs 2, 4, 5
     assert rows.schema.equals(contracts.TABLES["intents"]) and isinstance(rows, pa.Table)
+
+
+def places(docs, width, **more) -> dict:
+    return {"doc": docs + [-1] * (width - len(docs))} | {name: [value] * width for name, value in more.items()}
+
+
+@pytest.fixture
+def listed(tmp_path):
+    """Two parts of two queries; the second query is not kept though both lists name documents for it. Documents from 30 on are long."""
+    run = tmp_path
+    documents = [{"docid": f"d{i}", "text": "t", "n_chars": 1, "n_tokens": 500 if i >= 30 else 5, "removed": False} for i in range(40)]
+    table(run, "documents", "documents", [documents[:9], documents[9:]])
+    queries = [{"qid": f"q{q}", "text": "?", "source_docid": "d8", "source_doc": 8, "keep": q != 1} for q in range(4)]
+    table(run, "queries", "queries", [queries[:2], queries[2:]])
+    dense, fused = [1, 2, 31], [1, 8, 3, 30, 4, 32, 5]
+    table(run, "hits", "hits/dense", [[places(dense, 100, score=1.0)] * 2] * 2)
+    table(run, "fused", "fused", [[places(fused, 20, score=1.0, best_rank=1, dense_rank=7)] * 2] * 2)
+    return run
+
+
+def test_v2_is_routed_part_by_part_for_kept_queries_by_the_lengths_of_the_fused_documents(listed):
+    config = {"run": str(listed), "long_tokens": 400, "long_chars": 99, "trial_queries": 2, "seed": 1}
+    lines = engine.map(stages.v2, config)
+    rows = contracts.read("intents", listed / "intents/v2").to_pylist()
+    tried = trial_queries(np.array([True, False, True, True]), 2, 1 + 2)
+    expected = [(q, *row) for q in (0, 2, 3) for row in (
+        (3, "student", "new_short"), (4, "student", "new_short"), (5, "student", "new_short"), (30, "llm", "new_long_1_5"), (32, "student", "new_long_6_20"))]
+    expected += [(q, 32, "llm", "trial") for q in tried.tolist()]
+    assert sorted((r["query"], r["doc"], r["judge"], r["stage"]) for r in rows) == sorted(expected)
+    assert {r["rank"] for r in rows} == {7} and {r["max_chars"] for r in rows if r["judge"] == "llm"} == {99}
+    assert sum(line["trial_queries"] for line in lines) == 2 and max(tried) >= 2  # one of the second part
+
+
+def test_lengths_of_another_import_are_read_again(listed):
+    config = {"run": str(listed), "long_tokens": 400, "long_chars": 99, "trial_queries": 0, "seed": 0}
+    engine.map(stages.v2, config)
+    kept = contracts.read("documents", listed / "documents").to_pylist()
+    table(listed, "documents", "documents", [[row | {"n_tokens": 5} for row in kept]])
+    engine.map(stages.v2, config)
+    assert set(contracts.read("intents", listed / "intents/v2")["stage"].to_pylist()) == {"new_short"}

@@ -93,6 +93,9 @@ def test_arms_with_other_held_out_pairs_are_not_compared(run):
     heldout(run, "another", 20, query, np.roll(label, 1), prediction)
     with pytest.raises(ValueError, match="held-out pairs of the arms larger and another differ in their label; train both on the same examples"):
         tables.arm_table(tables.load(run, "larger", 20))
+    heldout(run, "another", 20, query, label, prediction, doc=np.arange(1, 601, dtype=np.int32))
+    with pytest.raises(ValueError, match="differ in their doc"):
+        tables.arm_table(tables.load(run, "larger", 20))
 
 
 def test_the_held_out_set_is_described_for_each_arm(run):

@@ -173,6 +173,12 @@ def test_the_row_filled_to_the_limit_must_agree_too():
             gate.check_row(values, fault)
 
 
+def test_a_label_that_flips_in_the_full_row_is_refused():
+    values = np.full(3, 0.47, np.float32)
+    with pytest.raises(GateFailed, match="the full row stays shut: 1 labels change farther than 0.02 from a cut"):
+        gate.check_row(values, values + np.array([0, 0, 0.04], np.float32))
+
+
 def test_a_control_that_passes_shuts_the_gate():
     values = reference()
     assert gate.check_control(values, np.random.default_rng(4).permutation(values)).pearson < 0.5
