@@ -7,10 +7,10 @@ import pandas as pd
 
 # the notebook that writes a table
 WRITTEN_BY = {
-    "corpus": "01-corpus", "probe": "03-probe", "fused_inside_dense": "03-probe", "rerank": "04-rerank", "score_2_by_rank": "06-judge",
-    "training": "07-train", "checkpoints": "08-evaluate", "spread": "08-evaluate", "heldout": "08-evaluate", "arms": "08-evaluate",
-    "gate": "09-label", "new_candidates": "10-extend", "second_judge": "11-agreement", "combination": "11-agreement", "overlap": "11-agreement",
-    "who_judged": "12-merge", "label_mix": "12-merge", "labelling_mix": "12-merge",
+    "corpus": "01-corpus", "probe": "03-probe", "fused_inside_dense": "03-probe", "rerank": "04-rerank", "routed": "05-route",
+    "ledger_v1": "06-judge", "score_2_by_rank": "06-judge", "training": "07-train", "checkpoints": "08-evaluate", "spread": "08-evaluate",
+    "heldout": "08-evaluate", "arms": "08-evaluate", "gate": "09-label", "new_candidates": "10-extend", "second_judge": "11-agreement",
+    "combination": "11-agreement", "overlap": "11-agreement", "who_judged": "12-merge", "label_mix": "12-merge", "labelling_mix": "12-merge",
 }  # fmt: skip
 SHARES = ("0", "1", "2", "unevaluable")
 _VERSIONS = {"v1": "v1", "v2_gap": "v2 gap", "v2": "v2"}  # as the keys of published.yaml name them
@@ -68,6 +68,16 @@ def _first(found: pd.DataFrame) -> pd.DataFrame:
 
 def _another_arm(found: pd.DataFrame) -> pd.DataFrame:
     return found[found["arm"] != found["arm"].iloc[0]].head(1)
+
+
+def _picks(last: bool) -> Where:
+    """The picks of the last round, or of those before it."""
+
+    def where(found: pd.DataFrame) -> pd.DataFrame:
+        picks = _rows(set="v1", stage="pick")(found)
+        return picks[(picks["round"] == picks["round"].max()) == last]
+
+    return where
 
 
 def _label(label: int) -> Where:
@@ -132,6 +142,10 @@ def _judged(known: dict) -> Iterator[Line]:
                 if column in row:
                     figure = f"{'judged of sent' if n else column}, {stage}"
                     yield Line(f"who judged, {version}", figure, row[column], "who_judged", where, column, n)
+    v1 = known["who_judged"]["v1"]
+    for when, key, last in (("before the last round", "sent_in_three_rounds", False), ("in the last round", "sent_in_the_final_round", True)):
+        yield Line("who judged, v1", f"sent, pick, {when}", v1["pick"][key], "ledger_v1", _picks(last), "sent")
+    yield Line("who judged, v1", "queries with a long document", v1["long"]["queries"], "routed", _rows(stage="long", judge="llm"), "queries")
     gaps = known["gaps"]["dense_top_20_without_judgment"]
     yield Line("gaps", "dense top 20 without a judgment after v1", gaps, "who_judged", _rows(version="v2 gap", stage=("dense_1_5", "long")), "sent")
     new, facts = known["new_candidates"], "new_candidates"
