@@ -161,7 +161,7 @@ def test_the_overlap_has_four_parts_and_counts_what_it_leaves_out(scored):
     # rows are the LLM's labels, columns the model's; null ones of queries that were seen in training are not among the others
     assert found["picks"].checked[overlap.CHECKED].table.tolist() == [[2, 1, 0], [0, 0, 0], [0, 1, 1]]
     assert [found["long"].checked[name].unevaluable for name in (overlap.CHECKED, overlap.UNSEEN)] == [1, 1]
-    assert overlap.together(found).checked[overlap.UNSEEN].unevaluable == 1
+    assert overlap.together(found.values()).checked[overlap.UNSEEN].unevaluable == 1
 
 
 def test_the_measures_of_the_overlap_are_tables_that_say_what_is_undefined(scored):

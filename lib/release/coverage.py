@@ -34,7 +34,8 @@ def check(rows: pa.Table, query: np.ndarray, dense: np.ndarray, fused: np.ndarra
         (outside[~keys.inside(outside, keys.listed(query, source_doc[:, None]))], "with a row are in no top 20 and no source page"),
     ):
         if len(bad):
-            raise ReleaseError(f"the release does not cover its pairs: {len(bad)} {fault}, the first: {keys.first_ten(bad)}; route, judge and label again")
+            raise ReleaseError(f"the release does not cover its pairs: {len(bad)} {fault}, the first: {keys.first_ten(bad)}; "
+                               "route, judge and label again")
     counts = (len(listed[0]), len(listed[1]), len(wanted), len(found) - len(outside), len(missing), len(outside), len(found))
     return dict(zip(COUNTS[:-1], counts, strict=True))
 
@@ -50,7 +51,8 @@ def table(run: str | Path) -> pd.DataFrame:
     lines = contracts.parts(Path(run) / "labels")
     total = {name: sum(line[name] for line in lines) for name in COUNTS}
     facts = {
-        "pairs in a dense top 20": total["dense top 20"], "pairs in a fused top 20": total["fused top 20"], "distinct pairs of both": total["distinct"],
+        "pairs in a dense top 20": total["dense top 20"], "pairs in a fused top 20": total["fused top 20"],
+        "distinct pairs of both": total["distinct"],
         "of them with one row": total["with a row"], "of them without a row": total["without a row"],
         "rows of source pages outside": total["source pages outside"], "rows of the release": total["rows"],
         "gaps accepted": total["gaps"],

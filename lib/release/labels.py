@@ -56,7 +56,8 @@ def _labels(shard: str, config: dict) -> dict:
     counts = coverage.check(rows, query, dense, fused, queries["source_doc"].fill_null(-1).to_numpy(), gaps)
     docids = _docids(config["run"], contracts.contents(Path(config["run"]) / "documents"))
     columns = {name: rows[name] for name in rows.schema.names[2:]}
-    ids = {"qid": queries["qid"].combine_chunks().take(pa.array(rows["query"].to_numpy() - found.first)), "docid": docids.take(rows["doc"].combine_chunks())}
+    qids = queries["qid"].combine_chunks().take(pa.array(rows["query"].to_numpy() - found.first))
+    ids = {"qid": qids, "docid": docids.take(rows["doc"].combine_chunks())}
     return contracts.write("labels", contracts.table("labels", ids | columns), part(config, labels, shard)) | counts | {"gaps": len(gaps)}
 
 

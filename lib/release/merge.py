@@ -28,15 +28,20 @@ def merge(pages: pa.Table, answers: Sequence[pa.Table], routed: Sequence[pa.Tabl
     """
     own, own_keys = _by_pair(_valid([pages]), "are answered twice as source pages")
     others, other_keys = _by_pair(_valid(answers), "have two answers of the LLM")
-    sent, wanted = _by_pair(pa.concat_tables([rows.filter(pc.equal(rows["judge"], "student")) for rows in routed]), "are sent to the relevance model twice")
+    of_student = [rows.filter(pc.equal(rows["judge"], "student")) for rows in routed]
+    sent, wanted = _by_pair(pa.concat_tables(of_student), "are sent to the relevance model twice")
     scores, found = _by_pair(pa.concat_tables(list(scored)), "are scored twice")
-    for missing, fault in ((wanted[~keys.inside(wanted, found)], "have no score of the relevance model"), (found[~keys.inside(found, wanted)], "are scored and were never sent to the relevance model")):
-        if len(missing):
-            raise ReleaseError(f"{len(missing)} pairs {fault}, the first: {keys.first_ten(missing)}; label again")
+    for bad, fault in (
+        (wanted[~keys.inside(wanted, found)], "have no score of the relevance model"),
+        (found[~keys.inside(found, wanted)], "are scored and were never sent to the relevance model"),
+    ):
+        if len(bad):
+            raise ReleaseError(f"{len(bad)} pairs {fault}, the first: {keys.first_ten(bad)}; label again")
     new = ~keys.inside(other_keys, own_keys)
     llm, llm_keys = pa.concat_tables([own, others.filter(pa.array(new))]), np.concatenate([own_keys, other_keys[new]])
     alone = ~keys.inside(wanted, np.sort(llm_keys))
-    rows = pa.concat_tables([_of_llm(llm, _scores(llm_keys, scores, found)), _of_student(sent.filter(pa.array(alone)), scores.filter(pa.array(alone)))])
+    left, left_scores = (rows.filter(pa.array(alone)) for rows in (sent, scores))
+    rows = pa.concat_tables([_of_llm(llm, _scores(llm_keys, scores, found)), _of_student(left, left_scores)])
     return rows.take(np.argsort(np.concatenate([llm_keys, wanted[alone]]), kind="stable"))
 
 

@@ -74,7 +74,8 @@ def agreement(a, b, labels: Sequence[int] = (0, 1, 2), rule: str | None = None) 
         a, b = (np.clip(values, labels[0], labels[-1]) for values in (a, b))
         between = np.concatenate([values[~np.isnan(values) & ~np.isin(values, labels)] for values in (a, b)])
         if len(between):
-            raise ValueError(f"{len(between)} labels lie between the labels {labels}, such as {between[0]:g}; they cannot be clipped, name the rule drop")
+            raise ValueError(f"{len(between)} labels lie between the labels {labels}, such as {between[0]:g}; they cannot be clipped, "
+                             "name the rule drop")
     kept = ~null
     if rule == "drop":
         kept &= ~strange[0] & ~strange[1]
@@ -84,7 +85,8 @@ def agreement(a, b, labels: Sequence[int] = (0, 1, 2), rule: str | None = None) 
     return of_table(table, labels, int(null.sum()), rule, clipped, dropped)
 
 
-def of_table(table: np.ndarray, labels: Sequence[int] = (0, 1, 2), unevaluable: int = 0, rule: str | None = None, clipped: int = 0, dropped: int = 0) -> Agreement:
+def of_table(table: np.ndarray, labels: Sequence[int] = (0, 1, 2), unevaluable: int = 0, rule: str | None = None,
+             clipped: int = 0, dropped: int = 0) -> Agreement:
     """The measures of a table of counts, as one that was summed over shards."""
     table = np.asarray(table, dtype=np.int64)
     k, n = len(labels), int(table.sum())

@@ -46,7 +46,8 @@ class Estimate(NamedTuple):
     queries: int
 
 
-def sums_interval(sums: np.ndarray, statistic: Callable[[np.ndarray], np.ndarray], resamples: int = 2_000, seed: int = 0, level: float = 0.95) -> Estimate:
+def sums_interval(sums: np.ndarray, statistic: Callable[[np.ndarray], np.ndarray], resamples: int = 2_000, seed: int = 0,
+                  level: float = 0.95) -> Estimate:
     """A statistic of sums over queries, such as a ratio, with the percentile interval of `resamples` draws of the queries.
 
     sums: float64[queries, k], what each query adds; statistic: float64[n, k] summed rows -> float64[n], NaN where it has
@@ -55,7 +56,8 @@ def sums_interval(sums: np.ndarray, statistic: Callable[[np.ndarray], np.ndarray
     """
     sums = np.asarray(sums, dtype=np.float64)
     if not np.isfinite(sums).all():
-        raise ValueError(f"{int((~np.isfinite(sums).all(axis=1)).sum())} of {len(sums)} queries have a sum that is not finite; leave them out, and count them")
+        bad = int((~np.isfinite(sums).all(axis=1)).sum())
+        raise ValueError(f"{bad} of {len(sums)} queries have a sum that is not finite; leave them out, and count them")
     if not len(sums):
         return Estimate(float("nan"), float("nan"), float("nan"), 0)
     random, n, columns = np.random.default_rng(seed), len(sums), sums.T.copy()

@@ -25,8 +25,9 @@ def reliability(label: np.ndarray, prediction: np.ndarray, bins: int = 10) -> pd
         return pd.DataFrame({name: [] for name in columns})
     edges = np.unique(np.quantile(prediction, np.linspace(0, 1, bins + 1)[1:-1]))
     frame = pd.DataFrame({"bin": np.searchsorted(edges, prediction, side="right"), "score": prediction, "label": label})
-    found = frame.groupby("bin").agg(low=("score", "min"), high=("score", "max"), pairs=("score", "size"), score=("score", "mean"), label=("label", "mean"))
-    return found.set_axis(columns, axis=1).reset_index(drop=True)
+    bins = frame.groupby("bin")
+    score = bins["score"].agg(["min", "max", "size", "mean"])
+    return score.assign(label=bins["label"].mean()).set_axis(columns, axis=1).reset_index(drop=True)
 
 
 def scores_by_label(label: np.ndarray, prediction: np.ndarray, labels: Sequence[int] = (0, 1, 2), bins: int = 30) -> pd.DataFrame:
@@ -41,5 +42,6 @@ def scores_by_label(label: np.ndarray, prediction: np.ndarray, labels: Sequence[
         edges = np.linspace(low, high if high > low else low + 1, bins + 1)
         for one in labels:
             counts = histogram(prediction[label == one], edges)
-            rows.append(pd.DataFrame({"label": one, "low": edges[:-1], "high": edges[1:], "pairs": counts, "share": counts / (counts.sum() or np.nan)}))
+            shares = counts / (counts.sum() or np.nan)
+            rows.append(pd.DataFrame({"label": one, "low": edges[:-1], "high": edges[1:], "pairs": counts, "share": shares}))
     return pd.concat(rows, ignore_index=True) if rows else pd.DataFrame({name: [] for name in ("label", "low", "high", "pairs", "share")})

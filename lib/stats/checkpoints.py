@@ -66,11 +66,13 @@ def checkpoint_table(found: list[Heldout], seed: int = 0) -> pd.DataFrame:
     rows = []
     for one in found:
         value, why = _interval(one, seed)
-        both, kept = one.agreement, one.agreement.row_shares()[-1]
+        both = one.agreement
+        kept = both.row_shares()[-1]
+        why = "; ".join(filter(None, [why, "" if kept else "no pair has LLM label 2"]))
         rows.append({
             "arm": one.arm, "step": one.step, "within-query R2": value.value, "low": value.low, "high": value.high, "exact": both.exact,
             "LLM 2 kept": kept[-1] if kept else None, "flips": both.opposite, "pairs": both.n, "LLM 2 pairs": int(both.table[-1].sum()),
-            "queries": len(np.unique(one.query)), "used": "used" if one.used else "", "undefined": "; ".join(filter(None, [why, "" if kept else "no pair has LLM label 2"])),
+            "queries": len(np.unique(one.query)), "used": "used" if one.used else "", "undefined": why,
         })  # fmt: skip
     return pd.DataFrame(rows)
 
@@ -96,7 +98,8 @@ def heldout_table(found: list[Heldout]) -> pd.DataFrame:
         fit = measures(one.query, one.label, one.prediction)
         mix = {str(label): (one.label == label).mean() if fit.pairs else None for label in LABELS}
         rows.append({"arm": one.arm, "step": one.step, "pairs": fit.pairs, "queries": fit.queries, **mix, "between-query share": fit.between,
-                     "within-query R2": fit.within, "pooled R2": fit.pooled, "uncentred R2": fit.uncentred, "MSE": fit.mse, "undefined": fit.undefined})
+                     "within-query R2": fit.within, "pooled R2": fit.pooled, "uncentred R2": fit.uncentred, "MSE": fit.mse,
+                     "undefined": fit.undefined})
     return pd.DataFrame(rows)
 
 
@@ -110,12 +113,12 @@ def arm_table(found: list[Heldout], seed: int = 0) -> pd.DataFrame:
     for other in others:
         for name in ("query", "doc", "label"):
             if not np.array_equal(getattr(first, name), getattr(other, name)):
-                raise ValueError(f"the held-out pairs of the arms {first.arm} and {other.arm} differ in their {name}; train both on the same examples")
+                raise ValueError(f"the held-out pairs of the arms {first.arm} and {other.arm} differ in their {name}; "
+                                 "train both on the same examples")
         step = first.step if first.step == other.step else None
         rows.append((f"{first.arm} less {other.arm}", step, *_difference(first, other, seed)))
-    table = [{"arm": arm, "step": step, "within-query R2": value.value, "low": value.low, "high": value.high, "queries": value.queries, "undefined": why}
-             for arm, step, value, why in rows]
-    return pd.DataFrame(table).astype({"step": "Int64"})
+    columns = ["arm", "step", "within-query R2", "low", "high", "queries", "undefined"]
+    return pd.DataFrame([(arm, step, *value, why) for arm, step, value, why in rows], columns=columns).astype({"step": "Int64"})
 
 
 def _interval(one: Heldout, seed: int) -> tuple[Estimate, str]:

@@ -49,7 +49,8 @@ def combine(first: Replies, second: Replies, third: Replies, policy: str = "stri
     if policy not in POLICIES:
         raise ValueError(f"the policy is {policy!r}; it is one of {', '.join(POLICIES)}")
     if not first.valid.all():
-        raise ValueError(f"{int((~first.valid).sum())} of {len(first.valid)} pairs have no valid reply of the first judge; route the second judge again")
+        raise ValueError(f"{int((~first.valid).sum())} of {len(first.valid)} pairs have no valid reply of the first judge; "
+                         "route the second judge again")
     disputed = second.valid & to_arbiter(first.label, second.label)
     mild = second.valid & ~disputed & (first.label != second.label) & ~np.isnan(first.label)
     reason = np.select(
@@ -77,13 +78,14 @@ def load(run: str | Path) -> Sample:
     )
     wrong = (rows["in arbiter"] == "both").to_numpy() != (second.valid & to_arbiter(first.label, second.label))
     if wrong.any():
-        raise ValueError(f"the third judge was sent other pairs than the two judges dispute, {int(wrong.sum())} of {len(rows)} differ; route the arbiter again")
+        raise ValueError(f"the third judge was sent other pairs than the two judges dispute, {int(wrong.sum())} of {len(rows)} differ; "
+                         "route the arbiter again")
     return Sample(rows["query"].to_numpy(), rows["doc"].to_numpy(), first, second, third)
 
 
 def _replies(told) -> pd.DataFrame:
     rows = told.to_pandas()
-    return pd.DataFrame({"query": rows["query"], "doc": rows["doc"], "label": rows["score"].astype(np.float64), "valid": rows["answer"].isin(answers.VALID)})
+    return rows[["query", "doc"]].assign(label=rows["score"].astype(np.float64), valid=rows["answer"].isin(answers.VALID))
 
 
 def judges(sample: Sample) -> Agreement:

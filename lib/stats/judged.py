@@ -40,7 +40,8 @@ def routed(run: str | Path, intents: str = "v1") -> pd.DataFrame:
     frames = []
     for line in contracts.parts(Path(run) / "intents" / intents):
         part = contracts.read_part("intents", Path(run) / "intents" / intents / line["part"], ["stage", "judge", "query", "withdrawn"])
-        frames.append(part.group_by(["stage", "judge"]).aggregate([([], "count_all"), ("withdrawn", "sum"), ("query", "count_distinct")]).to_pandas())
+        counts = part.group_by(["stage", "judge"]).aggregate([([], "count_all"), ("withdrawn", "sum"), ("query", "count_distinct")])
+        frames.append(counts.to_pandas())
     found = pd.concat(frames).groupby(["stage", "judge"], as_index=False).sum()  # a query stands in one part only
     found.columns = ["stage", "judge", "pairs", "withdrawn", "queries"]
     return found.astype({"pairs": int, "withdrawn": int, "queries": int})
@@ -87,7 +88,8 @@ def who_judged(ledger: pd.DataFrame, *students: pd.DataFrame) -> pd.DataFrame:
     and not scored yet have a missing value, not 0.
     """
     llm = ledger.groupby(["version", "stage"], sort=False, as_index=False)[["sent", "valid", "withdrawn", "gaps"]].sum()
-    both = pd.concat([llm.rename(columns={"valid": "judged"}).assign(judge="llm"), *(rows.assign(judge="student") for rows in students)], ignore_index=True)
+    llm = llm.rename(columns={"valid": "judged"}).assign(judge="llm")
+    both = pd.concat([llm, *(rows.assign(judge="student") for rows in students)], ignore_index=True)
     counts = ["sent", "judged", "withdrawn", "gaps"]
     both = both.reindex(columns=["version", "stage", "judge", *counts]).astype(dict.fromkeys(counts, "Int64"))
     order = sorted(both.index, key=lambda i: place(tuple(both.loc[i, ["version", "stage", "judge"]])))

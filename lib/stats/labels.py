@@ -48,7 +48,7 @@ def labelling_mix(run: str | Path, versions: Sequence[str] = ("v1", "v2")) -> pd
         for line in contracts.parts(folder):
             counts += np.bincount(label_of(contracts.read_part("scores", folder / line["part"], ["score"])["score"].to_numpy()), minlength=3)
         total = int(counts.sum())
-        rows.append({"version": version, "pairs": total} | {name: count / total if total else None for name, count in zip(MIX, counts.tolist(), strict=False)})
+        rows.append([version, total, *(count / total if total else None for count in counts.tolist())])
     return pd.DataFrame(rows, columns=["version", "pairs", *MIX[:3]])
 
 

@@ -6,7 +6,7 @@ second column every pair of a training query.
 """
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -66,7 +66,7 @@ def _texts(run: Path, table: str) -> Iterator[str]:
 
 
 def _numbered(texts: Iterator[str]) -> np.ndarray:
-    """The first row with the same text, of each row; by 64-bit hashes: among 4 million texts two others meet with a chance of 1 in 2 million."""
+    """The first row with the same text, of each row; by 64-bit hashes: of 4 million texts two meet with a chance of 1 in 2 million."""
     hashes = np.fromiter((int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big") for text in texts), np.uint64)
     _, first, row = np.unique(hashes, return_index=True, return_inverse=True)
     return first[row]
@@ -74,24 +74,30 @@ def _numbered(texts: Iterator[str]) -> np.ndarray:
 
 def parts(run: str | Path, known: Seen) -> dict[str, Part]:
     """The overlap by part, in the order of PARTS. ValueError where a pair with both has a stage of no part."""
-    count = {part: dict.fromkeys(("pairs", *LEFT_OUT), 0) for part in PARTS.values()}
-    tables = {part: {name: np.zeros((3, 3), np.int64) for name in (CHECKED, UNSEEN)} for part in PARTS.values()}
-    null = {part: dict.fromkeys((CHECKED, UNSEEN), 0) for part in PARTS.values()}
+    found: dict[str, list[Part]] = {part: [] for part in PARTS.values()}
     for rows in _pairs(Path(run)):
-        left_out, fresh = _left_out(rows, known)
-        for part in rows["part"].unique():
-            here = (rows["part"] == part).to_numpy()
-            count[part]["pairs"] += int(here.sum())
-            for name in LEFT_OUT:
-                count[part][name] += int((here & (left_out == name)).sum())
-            for name, asked in ((CHECKED, here), (UNSEEN, here & fresh)):
-                null[part][name] += int((asked & (left_out == "null")).sum())
-                label, cut = (rows.loc[asked & (left_out == ""), column].to_numpy().astype(np.int64) for column in ("label", "cut"))
-                tables[part][name] += np.bincount(label * 3 + cut, minlength=9).reshape(3, 3)
-    return {
-        part: Part(count[part]["pairs"], {name: count[part][name] for name in LEFT_OUT}, {name: of_table(tables[part][name], unevaluable=null[part][name]) for name in tables[part]})
-        for part in PARTS.values()
-    }
+        rows["left out"], rows["fresh"] = _left_out(rows, known)
+        for part, here in rows.groupby("part"):
+            found[part].append(_part(here))
+    return {part: together(of) for part, of in found.items()}
+
+
+def _part(rows: pd.DataFrame) -> Part:
+    left_out, checked = rows["left out"], {}
+    for name, asked in ((CHECKED, rows), (UNSEEN, rows[rows["fresh"]])):
+        used = asked.loc[asked["left out"] == "", ["label", "cut"]].to_numpy(np.int64)
+        table = np.bincount(used @ (3, 1), minlength=9).reshape(3, 3)
+        checked[name] = of_table(table, unevaluable=int((asked["left out"] == "null").sum()))
+    return Part(len(rows), {name: int((left_out == name).sum()) for name in LEFT_OUT}, checked)
+
+
+def together(found: Iterable[Part]) -> Part:
+    """Parts as one."""
+    found, checked = list(found), {}
+    for name in (CHECKED, UNSEEN):
+        of = [one.checked[name] for one in found]
+        checked[name] = of_table(sum((one.table for one in of), np.zeros((3, 3), np.int64)), unevaluable=sum(one.unevaluable for one in of))
+    return Part(sum(one.pairs for one in found), {name: sum(one.left_out[name] for one in found) for name in LEFT_OUT}, checked)
 
 
 def _left_out(rows: pd.DataFrame, known: Seen) -> tuple[np.ndarray, np.ndarray]:
@@ -113,8 +119,10 @@ def _pairs(run: Path) -> Iterator[pd.DataFrame]:
         strange = both[~both["stage"].isin(PARTS)]
         if len(strange):
             row = strange.iloc[0]
-            raise ValueError(f"query {row['query']}, document {row['doc']} is scored by both and its stage {row['stage']} is no part of the overlap; label again")
-        yield pd.DataFrame({"query": both["query"], "doc": both["doc"], "part": both["stage"].map(PARTS), "label": both["score"], "cut": label_of(both["score student"].to_numpy())})
+            raise ValueError(f"query {row['query']}, document {row['doc']} is scored by both and its stage {row['stage']} is no part of the overlap; "
+                             "label again")
+        cut = label_of(both["score student"].to_numpy())
+        yield both[["query", "doc"]].assign(part=both["stage"].map(PARTS), label=both["score"], cut=cut)
 
 
 def _scores(run: Path, shard: str) -> pd.DataFrame:
@@ -133,22 +141,16 @@ def overlap_table(found: dict[str, Part]) -> pd.DataFrame:
     pairs = null + training pairs + equal texts + checked.
     """
     rows = []
-    for part, one in (found | {"all": together(found)}).items():
+    for part, one in (found | {"all": together(found.values())}).items():
         assert one.pairs == sum(one.left_out.values()) + one.checked[CHECKED].n, part
         row = {"part": part, "pairs": one.pairs, **one.left_out}
         for name, suffix in ((CHECKED, ""), (UNSEEN, ", " + UNSEEN)):
-            row |= {f"checked{suffix}": one.checked[name].n, f"exact{suffix}": one.checked[name].exact, f"0 against 2{suffix}": one.checked[name].opposite}
+            both = one.checked[name]
+            row |= {f"checked{suffix}": both.n, f"exact{suffix}": both.exact, f"0 against 2{suffix}": both.opposite}
         rows.append(row)
     return pd.DataFrame(rows)
 
 
-def together(found: dict[str, Part]) -> Part:
-    """All parts as one."""
-    left_out = {name: sum(one.left_out[name] for one in found.values()) for name in LEFT_OUT}
-    checked = {name: of_table(sum(one.checked[name].table for one in found.values()), unevaluable=sum(one.checked[name].unevaluable for one in found.values())) for name in (CHECKED, UNSEEN)}
-    return Part(sum(one.pairs for one in found.values()), left_out, checked)
-
-
 def comparisons(found: dict[str, Part]) -> dict[tuple[str, str], Agreement]:
     """Every check of every part, and of all together: (part, which queries) -> the agreement."""
-    return {(part, queries): both for part, one in (found | {"all": together(found)}).items() for queries, both in one.checked.items()}
+    return {(part, queries): both for part, one in (found | {"all": together(found.values())}).items() for queries, both in one.checked.items()}

@@ -96,10 +96,12 @@ def _sums(query: np.ndarray, label: np.ndarray, prediction: np.ndarray) -> np.nd
 def _numbers(query: np.ndarray, label: np.ndarray, prediction: np.ndarray) -> list[np.ndarray]:
     numbers = [np.asarray(values, dtype=np.float64) for values in (label, prediction)]
     if not len(query) == len(numbers[0]) == len(numbers[1]):
-        raise ValueError(f"{len(query)} queries, {len(numbers[0])} labels and {len(numbers[1])} predictions are not of the same pairs; give one of each a pair")
+        raise ValueError(f"{len(query)} queries, {len(numbers[0])} labels and {len(numbers[1])} predictions are not of the same pairs; "
+                         "give one of each a pair")
     for name, values in zip(("labels", "predictions"), numbers, strict=True):
         if not np.isfinite(values).all():
-            raise ValueError(f"{int((~np.isfinite(values)).sum())} of {len(values)} {name} are not finite; leave those pairs out, and count them")
+            bad = int((~np.isfinite(values)).sum())
+            raise ValueError(f"{bad} of {len(values)} {name} are not finite; leave those pairs out, and count them")
     return numbers
 
 
