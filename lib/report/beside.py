@@ -120,18 +120,26 @@ def _retrieval(known: dict) -> Iterator[Line]:
     yield Line("corpus", "documents", known["corpus"]["documents"], "corpus", _rows(fact="documents"), "count")
     for row in known["probe"]["rows"]:
         for depth in ("top 5", "top 10", "top 20"):
-            yield Line("probe", f"positives a query, {row['order']}, {depth}", row[depth], "probe", _rows(order=row["order"]), depth, "queries", "queries")
+            figure, where = f"positives a query, {row['order']}, {depth}", _rows(order=row["order"])
+            yield Line("probe", figure, row[depth], "probe", where, depth, "queries", "queries")
     inside = known["probe"]["fused_top_5_inside_dense_top_5"]
     yield Line("probe", "fused top 5 inside the dense top 5", inside, "fused_inside_dense", lambda found: found, "share", "places", "places")
     for rank, rate in enumerate(known["score_2_by_dense_rank"], 1):
-        yield Line("score 2 by rank", f"score-2 rate at dense rank {rank}", rate, "score_2_by_rank", _rows(dense_rank=rank), "rate", "rows", "rows")
+        figure = f"score-2 rate at dense rank {rank}"
+        yield Line("score 2 by rank", figure, rate, "score_2_by_rank", _rows(dense_rank=rank), "rate", "rows", "rows")
     for order in ("reranker", "weighted RRF"):
-        yield Line("reranker", f"AUC 2 against 0, {order}", known["rerank_auc"][order], "rerank", _rows(order=order), "pooled AUC", "queries", "queries")
+        value, where = known["rerank_auc"][order], _rows(order=order)
+        yield Line("reranker", f"AUC 2 against 0, {order}", value, "rerank", where, "pooled AUC", "queries", "queries")
 
 
 def _judged(known: dict) -> Iterator[Line]:
     sent, pages = known["corpus"]["source_pages_sent"], _rows(version="v1", stage="source_page")
     yield Line("who judged, v1", "sent, source_page", sent, "who_judged", pages, "sent")
+    v1 = known["who_judged"]["v1"]
+    for when, key, last in (("before the last round", "sent_in_three_rounds", False), ("in the last round", "sent_in_the_final_round", True)):
+        yield Line("who judged, v1", f"sent, pick, {when}", v1["pick"][key], "ledger_v1", _picks(last), "sent")
+    long = _rows(stage="long", judge="llm")
+    yield Line("who judged, v1", "queries with a long document", v1["long"]["queries"], "routed", long, "queries")
     for name, stages in known["who_judged"].items():
         version = _VERSIONS[name]
         for stage, row in stages.items():
@@ -142,12 +150,8 @@ def _judged(known: dict) -> Iterator[Line]:
                 if column in row:
                     figure = f"{'judged of sent' if n else column}, {stage}"
                     yield Line(f"who judged, {version}", figure, row[column], "who_judged", where, column, n)
-    v1 = known["who_judged"]["v1"]
-    for when, key, last in (("before the last round", "sent_in_three_rounds", False), ("in the last round", "sent_in_the_final_round", True)):
-        yield Line("who judged, v1", f"sent, pick, {when}", v1["pick"][key], "ledger_v1", _picks(last), "sent")
-    yield Line("who judged, v1", "queries with a long document", v1["long"]["queries"], "routed", _rows(stage="long", judge="llm"), "queries")
-    gaps = known["gaps"]["dense_top_20_without_judgment"]
-    yield Line("gaps", "dense top 20 without a judgment after v1", gaps, "who_judged", _rows(version="v2 gap", stage=("dense_1_5", "long")), "sent")
+    gaps, where = known["gaps"]["dense_top_20_without_judgment"], _rows(version="v2 gap", stage=("dense_1_5", "long"))
+    yield Line("gaps", "dense top 20 without a judgment after v1", gaps, "who_judged", where, "sent")
     new, facts = known["new_candidates"], "new_candidates"
     yield Line("new candidates", "in all", new["all"], facts, _rows(fact="new candidates"), "pairs")
     yield Line("new candidates", "a query", new["a_query"], facts, _rows(fact="new candidates"), "pairs a query", "queries", "queries")
@@ -177,8 +181,9 @@ def _labels(known: dict) -> Iterator[Line]:
 
 
 def _second_judge(known: dict) -> Iterator[Line]:
-    for judge, name, pairs in (("llm", "LLM judge alone", known["pairs"]), ("second", "second judge", None), ("combined", "combined", known["combined_pairs"])):
-        if pairs:
+    pairs_of = {"llm": known["pairs"], "combined": known["combined_pairs"]}
+    for judge, name in (("llm", "LLM judge alone"), ("second", "second judge"), ("combined", "combined")):
+        if pairs := pairs_of.get(judge):
             yield Line("second judge", f"pairs, {name}", pairs, "second_judge", _rows(judge=name), "pairs")
         for label in SHARES[:3]:
             yield Line("second judge", f"share of {label}, {name}", known[judge][label], "second_judge", _rows(judge=name), label, "pairs")
@@ -196,14 +201,15 @@ def _student(known: dict) -> Iterator[Line]:
         yield Line("held-out set", column, held[column], "heldout", _first, column)
     for label in SHARES[:3]:
         yield Line("held-out set", f"share of {label}", held[label], "heldout", _first, label, "pairs")
-    yield Line("held-out set", "share of the label variance between queries", known["between_query_share"], "heldout", _first, "between-query share", "pairs")
+    figure, share = "share of the label variance between queries", known["between_query_share"]
+    yield Line("held-out set", figure, share, "heldout", _first, "between-query share", "pairs")
     columns = {"within": "within-query R2", "low": "low", "high": "high", "exact": "exact", "kept": "LLM 2 kept", "flips": "flips"}
     for row, (name, part) in zip(known["checkpoints"], _CHECKPOINTS.items(), strict=True):
         where = part if name == "used" else _at(row["step"], part)
         for key, column in columns.items():
             if key in row:
-                n = "LLM 2 pairs" if key == "kept" else "pairs"
-                yield Line("checkpoints", f"{column}, {name} checkpoint (published step {row['step']:,})", row[key], "checkpoints", where, column, n)
+                figure, n = f"{column}, {name} checkpoint (published step {row['step']:,})", "LLM 2 pairs" if key == "kept" else "pairs"
+                yield Line("checkpoints", figure, row[key], "checkpoints", where, column, n)
     for label, shares in enumerate(known["spread"]):
         for cut, share in enumerate(shares):
             yield Line("spread", f"LLM {label}, model {cut}", share, "spread", _label(label), str(cut), "pairs")
