@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -76,3 +77,18 @@ def child(module: str, *arguments: str, **options) -> subprocess.Popen:
     """
     command = [sys.executable, "-m", module, *arguments]
     return subprocess.Popen(command, start_new_session=True, preexec_fn=die_with_parent, **options)
+
+
+@contextmanager
+def one_sentence(module: str) -> Iterator[None]:
+    """In a child: an error ends it with exit code 1 and one sentence on stderr, which begins with the module's name.
+
+    One of another kind than ValueError, OSError, ArithmeticError and Locked is a fault of the code: its traceback stands before.
+    """
+    try:
+        yield
+    except (ValueError, OSError, ArithmeticError, Locked) as error:
+        sys.exit(f"{module}: {' '.join(str(error).split())}")
+    except Exception as error:
+        traceback.print_exc()
+        sys.exit(f"{module}: {type(error).__name__}: {' '.join(str(error).split())}")

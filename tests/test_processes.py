@@ -83,3 +83,20 @@ def test_a_child_has_its_own_group_and_dies_with_a_killed_parent(tmp_path):
     wait_for(lambda: not alive(pid), 10)
     parent.stdout.close()
     parent.stderr.close()
+
+
+@pytest.mark.parametrize("error, said, traced", [
+    (ValueError("two\n  lines"), "m: two lines", False), (FileNotFoundError(2, "gone"), "m: [Errno 2] gone", False),
+    (FloatingPointError("nan"), "m: nan", False), (processes.Locked("held"), "m: held", False), (KeyError("k"), "m: KeyError: 'k'", True),
+])
+def test_a_child_that_cannot_go_on_says_one_sentence_and_a_fault_of_the_code_its_traceback(capsys, error, said, traced):
+    with pytest.raises(SystemExit) as ended, processes.one_sentence("m"):
+        raise error
+    assert ended.value.code == said and ("Traceback" in capsys.readouterr().err) == traced
+
+
+def test_a_child_that_goes_on_or_is_interrupted_says_nothing():
+    with processes.one_sentence("m"):
+        pass
+    with pytest.raises(KeyboardInterrupt), processes.one_sentence("m"):
+        raise KeyboardInterrupt

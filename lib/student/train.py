@@ -10,7 +10,6 @@ asked for before torch is imported. Errors end in one sentence on stderr, which 
 import json
 import os
 import sys
-import traceback
 from pathlib import Path
 
 from lib import processes
@@ -30,13 +29,8 @@ def main(path: str) -> None:
     _die_with_the_notebook()
     from lib.student import loop
 
-    try:
+    with processes.one_sentence(MODULE):
         loop.run(json.loads(Path(path).read_text()))
-    except (ValueError, OSError, ArithmeticError, processes.Locked) as error:
-        sys.exit(f"{MODULE}: {' '.join(str(error).split())}")
-    except Exception as error:
-        traceback.print_exc()
-        sys.exit(f"{MODULE}: {type(error).__name__}: {' '.join(str(error).split())}")
 
 
 if __name__ == "__main__":

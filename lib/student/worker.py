@@ -6,7 +6,6 @@ Started by `lib.student.workers`. An error ends in one sentence on stderr, which
 import json
 import os
 import sys
-import traceback
 from pathlib import Path
 
 from lib import engine, processes
@@ -33,13 +32,8 @@ def _tell(pipe: int, said: dict) -> None:
 
 def main(job: str, pipe: str) -> None:
     """Exit 1 with one sentence where the gate stays shut or a unit cannot be scored."""
-    try:
+    with processes.one_sentence(MODULE):
         run(json.loads(Path(job).read_text()), int(pipe))
-    except (ValueError, OSError, ArithmeticError, processes.Locked) as error:
-        sys.exit(f"{MODULE}: {' '.join(str(error).split())}")
-    except Exception as error:
-        traceback.print_exc()
-        sys.exit(f"{MODULE}: {type(error).__name__}: {' '.join(str(error).split())}")
 
 
 if __name__ == "__main__":
