@@ -105,6 +105,18 @@ def test_a_finished_arm_is_not_trained_again_and_another_number_of_processes_cha
     arms.train(trained, {"larger": ARM}, **OPTIONS | {"processes": 2})
 
 
+def test_an_arm_of_a_former_training_is_compared_no_more_and_still_found(trained, tmp_path):
+    import shutil
+
+    run = shutil.copytree(trained, tmp_path / "run")
+    (run / "student/arms.json").unlink(missing_ok=True)
+    shutil.copytree(run / "student/larger", run / "student/former")
+    assert checkpoints.arms(run) == ["former", "larger"]
+    arms.train(run, {"larger": ARM}, **OPTIONS)
+    assert checkpoints.arms(run) == ["larger"] and checkpoints.find(run, "former").is_dir()
+    assert checkpoints.training_table(run)["arm"].tolist() == ["larger"]
+
+
 @pytest.mark.parametrize("change", [{"steps": 5}, {"seed": 1}, {"arm": {**ARM, "hidden": 12}}, {"answers": True}])
 def test_another_configuration_or_other_examples_start_the_arm_afresh(trained, tmp_path, change):
     import shutil

@@ -65,6 +65,7 @@ def train(run: str | Path, arms: Mapping[str, Mapping], **options) -> None:
         left = {name: dict(settings) for name, settings in arms.items() if not finished(run, name, key(run, settings, made), made.steps)}
         if left:
             _run_child({"run": str(run), "arms": left, "options": made._asdict()})
+        checkpoints.remember(run, list(arms))
         for name in arms:
             for path in checkpoints.outputs(run, name):
                 trace.record("write", path)

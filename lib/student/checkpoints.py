@@ -3,7 +3,8 @@
 A checkpoint holds `model/` (a transformers folder of the backbone, and `head.safetensors`), `heldout.parquet` (the held-out
 pairs as this checkpoint scores them: the gate's reference), `record.json` (what it was made of) and, in the last one,
 `state/` (what training resumes from). It is written under another name and renamed, so one that is there is whole.
-Beside them lie `log.csv` (loss by step), `arm.json` (the arm's settings and the key of its inputs) and `timing.csv`.
+Beside them lie `log.csv` (loss by step), `arm.json` (the arm's settings and the key of its inputs) and `timing.csv`, and in
+`student/` itself `arms.json` (the arms that were trained last).
 """
 
 import csv
@@ -33,8 +34,18 @@ def folder(run: str | Path, arm: str, step: int) -> Path:
 
 
 def arms(run: str | Path) -> list[str]:
-    """The arms that have a checkpoint, by name."""
-    return sorted(path.name for path in (Path(run) / "student").glob("[!.]*") if path.is_dir() and steps(run, path.name))
+    """The arms that have a checkpoint, by name: those of the last training, or all there are where no notebook has trained.
+
+    An arm of a former training stays where it is, and labels where it is named, but is compared with none.
+    """
+    there = sorted(path.name for path in (Path(run) / "student").glob("[!.]*") if path.is_dir() and steps(run, path.name))
+    listed = Path(run) / "student" / "arms.json"
+    return [name for name in there if name in json.loads(files.read_bytes(listed))["arms"]] if listed.exists() else there
+
+
+def remember(run: str | Path, names: list[str]) -> None:
+    """Write down which arms the last training was of."""
+    files.write_json(Path(run) / "student" / "arms.json", {"arms": sorted(names)})
 
 
 def steps(run: str | Path, arm: str) -> list[int]:
