@@ -69,6 +69,8 @@ def test_the_front_door_scores_texts_as_training_reads_them(trained, student):
     assert tokenizer.truncation and score.score_pairs(student, tokenizer, []).shape == (0,)
     cut = score.score_pairs(student, tokenizer, [("q", "sum " * 100), ("q", "sum " * 100 + "cat")])
     assert cut[0] == cut[1]  # beyond pair_tokens
+    narrow = score.score_pairs(student._replace(pair_chars=5), tokenizer, [("q", "on the cat"), ("q", "on the"), ("q", "on")])
+    assert narrow[0] == narrow[1] != narrow[2]  # beyond pair_chars
 
 
 def test_a_transformers_classifier_scores_as_it_does_alone(trained):
