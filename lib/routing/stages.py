@@ -186,11 +186,16 @@ v1 = Stage(
     ("long_tokens", "picks", "pick_rounds", "student_on_long", "short_chars", "long_chars", "seed"), _by_query, _v1,
 )
 v2_gap = Stage(
-    "lib.routing.stages:v2_gap", "intents", "intents/v2_gap", _judged("v1", "source_page", beside=("queries", "hits/dense", "fused")), (), _by_query, _v2_gap,
+    "lib.routing.stages:v2_gap", "intents", "intents/v2_gap", _judged("v1", "source_page", beside=("queries", "hits/dense", "fused")), (),
+    _by_query, _v2_gap,
 )
 v2 = Stage(
     "lib.routing.stages:v2", "intents", "intents/v2", ("documents", "queries", "hits/dense", "fused"),
     ("long_tokens", "long_chars", "trial_queries", "seed"), _by_query, _v2,
 )
-second = Stage("lib.routing.stages:second", "intents", "intents/second", _judged("v1", beside=("queries",)), ("second_pairs", "seed"), _by_query, _second)
-arbiter = Stage("lib.routing.stages:arbiter", "intents", "intents/arbiter", _judged("v1", "second", beside=("queries",)), (), _by_query, _arbiter)
+second = Stage(
+    "lib.routing.stages:second", "intents", "intents/second", _judged("v1", beside=("queries",)), ("second_pairs", "seed"), _by_query, _second,
+)
+arbiter = Stage(
+    "lib.routing.stages:arbiter", "intents", "intents/arbiter", _judged("v1", "second", beside=("queries",)), (), _by_query, _arbiter,
+)
