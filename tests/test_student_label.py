@@ -216,6 +216,18 @@ def test_a_score_that_is_not_finite_is_no_row(run, monkeypatch):
     assert parts(run) == []
 
 
+def test_pairs_whose_lengths_are_not_those_that_were_listed_are_no_rows(run):
+    config = label.prepare(run, "v1", **OPTIONS)
+    path = run / "student_pairs/v1/part-00000.parquet"
+    listed = contracts.read_part("student_pairs", path)
+    lengths = listed["tokens"].to_numpy().copy()
+    lengths[[0, 1]] += (1, -1)  # as many tokens in all
+    contracts.write("student_pairs", listed.set_column(2, listed.schema.field("tokens"), pa.array(lengths)), path)
+    with pytest.raises(ValueError, match="the pairs have other lengths than student_pairs states; label again"):
+        engine.map(scores.v1, config)
+    assert parts(run) == []
+
+
 @pytest.mark.parametrize(("options", "said"), [
     ({"name": "v3"}, "there is no set 'v3' to label; take one of v1, v2"),
     ({"row_tokens": 39}, "row_tokens is 39 and a pair of the arm larger has up to 40 tokens"),

@@ -90,6 +90,7 @@ def test_training_leaves_checkpoints_with_predictions_a_record_and_a_log(trained
     assert not list(checkpoints.arm_folder(trained, "larger").glob(".step-*"))
     table = checkpoints.training_table(trained)
     assert table.loc[0, ["arm", "parameters", "training pairs", "held-out queries", "steps"]].tolist() == ["larger", record["parameters"], 36, 3, 6]
+    assert table.loc[0, "final loss"] == log["loss"].iloc[-1] != log["loss"].mean()  # the last tenth of six steps is the last one
 
 
 def test_a_checkpoint_that_is_not_there_is_told_with_those_that_are(trained):

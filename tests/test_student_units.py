@@ -5,7 +5,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from lib.student import units, workers
+from lib.student import routed, units, workers
 
 TOKENS = st.lists(st.integers(1, 8192), max_size=80)
 
@@ -32,6 +32,12 @@ def test_units_hold_every_pair_once_and_none_is_much_too_large(tokens, unit_toke
     assert len(tokens) == 0 or (np.diff(ends) > 0).all()
     for first, last in zip(ends, ends[1:], strict=False):
         assert tokens[first:last].sum() <= unit_tokens + (tokens.max() if len(tokens) else 0)
+
+
+def test_pairs_are_listed_by_query_then_document_and_one_that_stands_twice_is_refused():
+    assert [rows.tolist() for rows in routed.distinct(np.array([1, 0, 1]), np.array([4, 9, 3]))] == [[0, 1, 1], [9, 3, 4]]
+    with pytest.raises(ValueError, match=r"query 1 and document 3 go to the relevance model twice \(1 such pairs\); route again"):
+        routed.distinct(np.array([1, 0, 1]), np.array([3, 3, 3]))
 
 
 def test_names_and_their_parts():
