@@ -60,6 +60,7 @@ def test_the_rate_rises_to_its_highest_and_falls_to_a_tenth():
 def test_options_that_cannot_be_are_refused_in_a_sentence(options, told):
     with pytest.raises(ValueError, match=told):
         arms.checked({"a": ARM}, arms.Options(**OPTIONS | options))
+    assert arms.checked({"a": ARM}, arms.Options(**OPTIONS | {"warmup": OPTIONS["steps"]})).warmup == OPTIONS["steps"]
     with pytest.raises(ValueError, match="there is no arm to train"):
         arms.checked({}, arms.Options(**OPTIONS))
     with pytest.raises(ValueError, match="'a/b' cannot name a folder"):
@@ -157,6 +158,14 @@ def test_a_broken_off_arm_goes_on_from_its_last_checkpoint_to_the_same_bits(trai
     for name in ("log.csv", "step-00000003/heldout.parquet", "step-00000006/heldout.parquet", "step-00000006/model/model.safetensors"):
         name = f"larger/{name}"
         assert (run / "student" / name).read_bytes() == (trained / "student" / name).read_bytes(), name
+
+
+def test_training_starts_at_the_mean_label_and_leaves_its_last_step_whatever_checkpoint_every_says(tmp_path):
+    run = inputs(make(tmp_path / "run"))
+    train_here(run, steps=2, checkpoint_every=5, warmup=0, learning_rate=1e-9)
+    assert checkpoints.steps(run, "larger") == [2]
+    labels, found = examples.read(run, False)["label"].to_numpy(), checkpoints.heldout(checkpoints.find(run, "larger"))["prediction"].to_numpy()
+    assert labels.mean() > 0.5 and abs(found.mean() - labels.mean()) < 0.2
 
 
 def test_a_model_can_learn_a_handful_of_pairs_by_heart(tmp_path):
