@@ -1,5 +1,6 @@
 """Labelling: every routed pair scored once behind the gate, resumed, shared, refused where anything differs."""
 
+import hashlib
 import json
 import shutil
 import subprocess
@@ -64,6 +65,8 @@ def test_every_routed_pair_is_scored_once_as_one_by_one(run):
     assert set(table["checkpoint"].to_pylist()) == {"larger/20"}
     (record,) = opening.records(run, "v1")
     assert set(table["gate"].to_pylist()) == {record["sha256"]}
+    told = json.dumps({"facts": record["facts"], "report": record["report"]}, sort_keys=True)
+    assert record["sha256"] == hashlib.sha256(told.encode()).hexdigest()
     assert record["report"]["pairs"]["n"] == 48 and record["report"]["pairs"]["pearson"] > 0.999999
 
 
@@ -89,6 +92,8 @@ def test_a_table_of_times_sums_the_units_and_dashes_what_cannot_be_counted(run):
     assert unknown == {"flop": None, "share_of_peak": None}
     empty = {"part": "part-00000-00.parquet", "pairs": 0, "tokens": 0, "timing": {"seconds": 0.0} | unknown}
     assert label.timing([empty])[["pairs a second", "share of peak"]].isna().all(axis=None)
+    two = [empty | {"pairs": 8, "tokens": 80, "timing": {"seconds": s, "flop": 1.0, "share_of_peak": share}} for s, share in ((4.0, 0.25), (1.0, 0.75))]
+    assert label.timing([*two, empty])["share of peak"].iloc[-1] == pytest.approx((4 * 0.25 + 1 * 0.75) / 5)  # weighted by seconds
 
 
 def test_a_set_in_which_most_parts_have_no_pair(run):
@@ -113,6 +118,23 @@ def test_where_all_is_done_no_model_is_needed(run):
     here(run)
     shutil.rmtree(checkpoint(run) / "model")
     assert label.label(run, "v1", workers=2, **OPTIONS) and len(scored(run)) == 144
+
+
+def test_scores_without_the_record_of_their_gate_are_refused(run):
+    here(run)
+    (record,) = (run / "scores/v1/gates").glob("*.json")
+    whole, way_out = record.read_text(), "put it back, or remove .*scores/v1 and label all again"
+    record.write_text(whole.replace('"n": 48', '"n": 480'))
+    with pytest.raises(Refused, match=f"is not the record of a gate as it was written; {way_out}"):
+        label.label(run, "v1", **OPTIONS)
+    record.write_text(whole[:50])
+    with pytest.raises(Refused, match=f"is not the record of a gate as it was written; {way_out}"):
+        label.label(run, "v1", **OPTIONS)
+    record.unlink()
+    with pytest.raises(Refused, match=f"lacks the record {record.stem} of the gate behind its scores; {way_out}"):
+        label.label(run, "v1", **OPTIONS)
+    record.write_text(whole)
+    assert len(label.label(run, "v1", **OPTIONS)) > 6
 
 
 @pytest.mark.parametrize(("fact", "value"), [
@@ -238,6 +260,10 @@ def test_pairs_whose_lengths_are_not_those_that_were_listed_are_no_rows(run):
 def test_what_cannot_be_labelled_is_told_in_a_sentence(run, options, said):
     with pytest.raises(ValueError, match=said):
         label.prepare(run, **{"name": "v1"} | OPTIONS | options)
+
+
+def test_a_row_may_be_as_long_as_the_longest_pair(run):
+    assert label.prepare(run, "v1", **OPTIONS | {"row_tokens": small_student.PAIR_TOKENS})["row_tokens"] == small_student.PAIR_TOKENS
 
 
 def test_the_kernel_that_labels_never_imports_torch():
