@@ -86,6 +86,9 @@ def test_a_folder_that_reads_other_ids_or_has_too_few_is_refused(tmp_path):
     ({"layers": 1, "hidden": 9, "heads": 3}, "a head_dim of 3; .* is even"),
     ({"layers": 1, "hidden": 8, "heads": 4, "kv_heads": 3}, "4 heads, 3 kv_heads"),
     ({"path": "nowhere/at/all"}, "the arm a names nowhere/at/all, where there is no config.json"),
+    ({"layers": 1, "hidden": 2, "heads": 4}, "a head_dim of 0; .* is even and not 0"),
+    (3, "the arm a is 3; it takes a mapping of layers, hidden, heads"),
+    ({"path": 3}, "the arm a names 3, where there is no config.json"),
     ({"path": "x", "layers": 1}, "names a folder and layers; a model of a folder has its sizes already"),
 ])
 def test_an_arm_that_cannot_be_is_refused_in_a_sentence(arm, told):

@@ -107,7 +107,7 @@ def test_a_finished_arm_is_not_trained_again_and_another_number_of_processes_cha
     arms.train(trained, {"larger": ARM}, **OPTIONS | {"processes": 2})
 
 
-def test_an_arm_of_a_former_training_is_compared_no_more_and_still_found(trained, tmp_path):
+def test_an_arm_of_a_former_training_is_neither_compared_nor_found(trained, tmp_path):
     import shutil
 
     run = shutil.copytree(trained, tmp_path / "run")
@@ -115,8 +115,44 @@ def test_an_arm_of_a_former_training_is_compared_no_more_and_still_found(trained
     shutil.copytree(run / "student/larger", run / "student/former")
     assert checkpoints.arms(run) == ["former", "larger"]
     arms.train(run, {"larger": ARM}, **OPTIONS)
-    assert checkpoints.arms(run) == ["larger"] and checkpoints.find(run, "former").is_dir()
+    assert checkpoints.arms(run) == ["larger"] and (run / "student/former").is_dir()
+    with pytest.raises(ValueError, match="has no checkpoint of the arm 'former'; it has larger"):
+        checkpoints.find(run, "former")
     assert checkpoints.training_table(run)["arm"].tolist() == ["larger"]
+
+
+@pytest.mark.parametrize("gone", [False, True])
+@pytest.mark.parametrize("file", ["step-00000003/heldout.parquet", "step-00000006/head.safetensors", "step-00000006/model/model.safetensors",
+                                  "step-00000006/record.json", "step-00000006/files.json", "log.csv"])
+def test_a_checkpoint_that_is_not_what_training_wrote_is_refused_and_not_trained_anew(trained, tmp_path, monkeypatch, file, gone):
+    import shutil
+
+    run = shutil.copytree(trained, tmp_path / "run")
+    path = run / "student/larger" / file
+    if gone:
+        path.unlink()
+    else:
+        path.write_bytes(path.read_bytes().replace(b"e", b"o", 1))
+    monkeypatch.setattr(arms, "_run_child", lambda config: pytest.fail("trained again"))
+    named = file if not file.endswith("files.json") else "step-00000006/.*"  # it names another file by a hash that is not its own
+    with pytest.raises(ValueError, match=f"larger/{named} is (not what training wrote|missing); put it back, or remove .*larger and train the arm again from its start"):
+        arms.train(run, {"larger": ARM}, **OPTIONS)
+
+
+def test_a_state_that_cannot_be_read_is_told_in_a_sentence(trained, tmp_path):
+    import shutil
+
+    run = shutil.copytree(trained, tmp_path / "run")
+    last = checkpoints.find(run, "larger", 6)
+    for left in (*checkpoints.folder(run, "larger", 3).iterdir(), *(path for path in last.iterdir() if path.name != "state")):
+        shutil.rmtree(left) if left.is_dir() else left.unlink()
+    shutil.copytree(checkpoints.folder(trained, "larger", 3), checkpoints.folder(run, "larger", 3), dirs_exist_ok=True)
+    shutil.move(last / "state", checkpoints.folder(run, "larger", 3))
+    last.rmdir()  # as where training broke off after step 3
+    for part in (run / "student/larger/step-00000003/state").glob("*.distcp"):
+        part.write_bytes(part.read_bytes()[:100])
+    with pytest.raises(OSError, match="step-00000003/state cannot be read .*; remove .*larger and train the arm again from its start"):
+        train_here(run)
 
 
 @pytest.mark.parametrize("change", [{"steps": 5}, {"seed": 1}, {"arm": {**ARM, "hidden": 12}}, {"answers": True}])
@@ -129,10 +165,11 @@ def test_another_configuration_or_other_examples_start_the_arm_afresh(trained, t
         answers(run, [answer(query, doc, 1) for query in range(12) for doc in range(4)])
         examples.write(run, held_queries=3)
     settings = change.pop("arm", ARM)
-    key = arms.key(run, settings, arms.Options(**OPTIONS | change))
-    assert not arms.finished(run, "larger", key, 6)
+    made = arms.Options(**OPTIONS | change)
+    key = arms.key(run, settings, made)
+    assert not arms.finished(run, "larger", key, made)
     (checkpoints.arm_folder(run, "larger") / ".step-00000009").mkdir()
-    arms.begin(run, "larger", settings, key)
+    arms.begin(run, "larger", settings, key, made)
     assert [path.name for path in checkpoints.arm_folder(run, "larger").iterdir()] == ["arm.json"]
 
 
@@ -184,7 +221,7 @@ def test_a_loss_that_is_not_finite_stops_training_with_one_sentence(tmp_path):
 
 @pytest.mark.parametrize("words, told", [
     ("lib.student.train: the arm a has the loss nan at step 3\\nE0101 torch: ChildFailedError",
-     "ended with 3: the arm a has the loss nan at step 3; run again"),
+     "ended with 3: the arm a has the loss nan at step 3; finished checkpoints are kept"),
     ("E01 torch: traceback : Signal 9 (SIGKILL) received by PID 77\\nlast",
      r"ended with 3: a process was killed by SIGKILL \(was memory short\?\); run again"),
     ("step 1\\nwho knows\\n", "ended with 3: who knows; run again"),

@@ -46,6 +46,11 @@ class Options(NamedTuple):
     clip: float = 1.0  # of the gradient norm
     recompute: str = "auto"  # activations in the backward pass: "on", "off", or on where there is a GPU
 
+    @property
+    def checkpoints(self) -> list[int]:
+        """The steps that leave a checkpoint, ascending."""
+        return sorted({*range(self.checkpoint_every, self.steps + 1, self.checkpoint_every), self.steps})
+
 
 class TrainingStopped(RuntimeError):
     """The trainer ended before its last step; finished checkpoints are kept."""
@@ -56,13 +61,14 @@ def train(run: str | Path, arms: Mapping[str, Mapping], **options) -> None:
 
     Needs `tokens/` and `examples/`. A finished arm whose settings, options, inputs and modules are today's is not trained
     again; an unfinished one goes on from its last checkpoint; one of other settings starts afresh. The number of processes
-    is not among them. TrainingStopped says in one sentence why the trainer ended early.
+    is not among them. TrainingStopped says in one sentence why the trainer ended early, ValueError which file of an arm that
+    is there is not as training left it: nothing of it is trained anew unasked.
     """
     for module in sources.closure(MODULE):
         trace.record("import", module)  # also when every arm is done and no child imports them
     run, made = Path(run), checked(arms, Options(**options))
     with processes.lock(run):
-        left = {name: dict(settings) for name, settings in arms.items() if not finished(run, name, key(run, settings, made), made.steps)}
+        left = {name: dict(settings) for name, settings in arms.items() if not finished(run, name, key(run, settings, made), made)}
         if left:
             _run_child({"run": str(run), "arms": left, "options": made._asdict()})
         checkpoints.remember(run, list(arms))
@@ -97,13 +103,15 @@ def checked(arms: Mapping[str, Mapping], options: Options) -> Options:
 
 
 def _check_arm(name: str, settings: Mapping) -> None:
+    if not isinstance(settings, Mapping):
+        raise ValueError(f"the arm {name} is {settings!r}; it takes a mapping of {', '.join(SIZES)}, or the path of a model's folder")
     if not _NAME.fullmatch(name):
         raise ValueError(f"the arm {name!r} cannot name a folder; use letters, digits, point, - and _")
     if "path" in settings:
         if len(settings) > 1:
             more = ", ".join(k for k in settings if k != "path")
             raise ValueError(f"the arm {name} names a folder and {more}; a model of a folder has its sizes already")
-        if not (paths.source(settings["path"]) / "config.json").is_file():
+        if not isinstance(settings["path"], str) or not (paths.source(settings["path"]) / "config.json").is_file():
             raise ValueError(f"the arm {name} names {settings['path']}, where there is no config.json; name the folder of a transformers model")
         return
     unknown, missing = [k for k in settings if k not in SIZES], [k for k in SIZES[:3] if k not in settings]
@@ -114,9 +122,9 @@ def _check_arm(name: str, settings: Mapping) -> None:
         if type(value) is not int or value < 1:
             raise ValueError(f"the arm {name} has {size} {value!r}; it is a whole number of at least 1")
     sizes = shape(settings)
-    if sizes["heads"] % sizes["kv_heads"] or sizes["head_dim"] % 2:
+    if sizes["heads"] % sizes["kv_heads"] or sizes["head_dim"] % 2 or not sizes["head_dim"]:
         raise ValueError(f"the arm {name} has {sizes['heads']} heads, {sizes['kv_heads']} kv_heads and a head_dim of {sizes['head_dim']}; "
-                         "kv_heads divides heads, and head_dim (hidden / heads where it is not given) is even")
+                         "kv_heads divides heads, and head_dim (hidden / heads where it is not given) is even and not 0")
 
 
 def shape(settings: Mapping[str, int]) -> dict[str, int]:
@@ -149,17 +157,24 @@ def belongs(run: str | Path, arm: str, wanted: str) -> bool:
         return False
 
 
-def finished(run: str | Path, arm: str, wanted: str, steps: int) -> bool:
-    """Whether an arm was trained to its last step under this key."""
-    return belongs(run, arm, wanted) and steps in checkpoints.steps(run, arm)
+def finished(run: str | Path, arm: str, wanted: str, options: Options) -> bool:
+    """Whether an arm was trained to its last step under this key; ValueError where a checkpoint is not as training left it."""
+    if not belongs(run, arm, wanted):
+        return False
+    checkpoints.check_whole(run, arm, options.checkpoints)
+    return options.steps in checkpoints.steps(run, arm)
 
 
-def begin(run: str | Path, arm: str, settings: Mapping, wanted: str) -> None:
-    """Make an arm's folder ready: what was made under another key is removed, and so is what a killed trainer left half written."""
+def begin(run: str | Path, arm: str, settings: Mapping, wanted: str, options: Options) -> None:
+    """Make an arm's folder ready: what was made under another key is removed, and so is what a killed trainer left half written.
+
+    ValueError where a checkpoint is not as training left it.
+    """
     folder = checkpoints.arm_folder(run, arm)
     if not belongs(run, arm, wanted):
         shutil.rmtree(folder, ignore_errors=True)
         files.write_json(folder / "arm.json", {"arm": arm, "settings": dict(settings), "key": wanted})
+    checkpoints.check_whole(run, arm, options.checkpoints)
     for left in folder.glob(".step-*"):
         shutil.rmtree(left)
 
@@ -186,5 +201,5 @@ def _run_child(config: dict) -> None:
             child.wait()
             raise
     if code != 0:
-        reason = own or killed or last or "it said nothing"
-        raise TrainingStopped(f"the trainer ended with {code}: {reason}; run again to go on, finished checkpoints are kept")
+        reason = f"{own};" if own else f"{killed or last or 'it said nothing'}; run again to go on,"  # its own words end in a way out
+        raise TrainingStopped(f"the trainer ended with {code}: {reason} finished checkpoints are kept")

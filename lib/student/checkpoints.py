@@ -2,7 +2,8 @@
 
 A checkpoint holds `model/` (a transformers folder of the backbone, and `head.safetensors`), `heldout.parquet` (the held-out
 pairs as this checkpoint scores them: the gate's reference), `record.json` (what it was made of) and, in the last one,
-`state/` (what training resumes from). It is written under another name and renamed, so one that is there is whole.
+`state/` (what training resumes from). It is written under another name and renamed, so one that is there is whole;
+`files.json` holds the hash of all but the state, by which damage is told.
 Beside them lie `log.csv` (loss by step), `arm.json` (the arm's settings and the key of its inputs) and `timing.csv`, and in
 `student/` itself `arms.json` (the arms that were trained last).
 """
@@ -11,7 +12,9 @@ import csv
 import hashlib
 import io
 import json
+import os
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 import pandas as pd
@@ -20,6 +23,7 @@ import pyarrow as pa
 from lib import contracts, files, paths
 
 _NAME = re.compile(r"step-(\d{8})")
+FILES = "files.json"
 LOG = ("step", "loss", "gradient norm", "learning rate", "pairs", "tokens")
 
 
@@ -36,7 +40,7 @@ def folder(run: str | Path, arm: str, step: int) -> Path:
 def arms(run: str | Path) -> list[str]:
     """The arms that have a checkpoint, by name: those of the last training, or all there are where no notebook has trained.
 
-    An arm of a former training stays where it is, and labels where it is named, but is compared with none.
+    An arm of a former training stays where it is, but is neither compared nor found: it learned from other labels.
     """
     there = sorted(path.name for path in (Path(run) / "student").glob("[!.]*") if path.is_dir() and steps(run, path.name))
     listed = Path(run) / "student" / "arms.json"
@@ -56,9 +60,9 @@ def steps(run: str | Path, arm: str) -> list[int]:
 
 def find(run: str | Path, arm: str, step: int = 0) -> Path:
     """The folder of a checkpoint; step 0 is the last one. ValueError names the steps that there are."""
-    there = steps(run, arm)
+    known = arms(run)
+    there = steps(run, arm) if arm in known else []
     if not there:
-        known = arms(run)
         way_out = f"it has {', '.join(known)}" if known else "train it first"
         raise ValueError(f"{paths.shown(run)} has no checkpoint of the arm {arm!r}; {way_out}")
     if step and step not in there:
@@ -83,6 +87,34 @@ def weights_sha256(checkpoint: str | Path) -> str:
     found = sorted([*(checkpoint / "model").iterdir(), checkpoint / "head.safetensors"])
     hashes = {path.relative_to(checkpoint).as_posix(): files.sha256(path) for path in found}
     return hashlib.sha256(json.dumps(hashes).encode()).hexdigest()
+
+
+def hashes(checkpoint: str | Path) -> dict[str, str]:
+    """What a checkpoint is known by: the hash of each of its files but the state, and of the arm's log up to its step."""
+    checkpoint = Path(checkpoint)
+    names = {path: path.relative_to(checkpoint).as_posix() for path in sorted(checkpoint.rglob("*")) if path.is_file()}
+    found = {name: files.sha256(path) for path, name in names.items() if name != FILES and not name.startswith("state/")}
+    lines = (checkpoint.parent / "log.csv").read_bytes().splitlines(keepends=True)
+    return found | {"../log.csv": hashlib.sha256(b"".join(lines[: int(checkpoint.name[-8:]) + 1])).hexdigest()}
+
+
+def check_whole(run: str | Path, arm: str, wanted: Iterable[int]) -> None:
+    """ValueError where, of the steps `wanted` up to the last one there, a checkpoint is missing or is not what training wrote."""
+    there = steps(run, arm)
+    for step in wanted:
+        if there and step <= there[-1] and (fault := _fault(folder(run, arm, step))):
+            raise ValueError(f"{fault}; put it back, or remove {paths.shown(arm_folder(run, arm))} and train the arm again from its start")
+
+
+def _fault(checkpoint: Path) -> str | None:
+    try:
+        known, found = json.loads((checkpoint / FILES).read_text()), hashes(checkpoint)
+        wrong = [name for name in sorted(known.keys() | found.keys()) if known.get(name) != found.get(name)]
+    except FileNotFoundError as error:
+        return f"{paths.shown(error.filename)} is missing"
+    except (ValueError, AttributeError):
+        wrong = [FILES]
+    return f"{paths.shown(os.path.normpath(checkpoint / wrong[0]))} is not what training wrote" if wrong else None
 
 
 def log(run: str | Path, arm: str) -> pd.DataFrame:

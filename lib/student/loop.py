@@ -93,7 +93,7 @@ def train(run: Path, name: str, settings: dict, options: Options, data: Data, wo
     folder, key = checkpoints.arm_folder(run, name), ""
     if world.rank == 0:
         key = arms.key(run, settings, options)
-        arms.begin(run, name, settings, key)
+        arms.begin(run, name, settings, key, options)
     dist.barrier()
     if options.steps in checkpoints.steps(run, name):
         return
