@@ -56,6 +56,17 @@ def test_another_cut_makes_other_tokens_and_the_flat_copies_follow(run):
     assert len(list((run / "tokens/documents").glob(".part-*.npy"))) == 2 * 5
 
 
+def test_a_flat_copy_of_which_a_piece_is_missing_is_made_again(run):
+    tokens.write(run, pair_chars=41)
+    before = tokens.load(run).documents.take(np.arange(18))
+    for kind in ("ids", "starts"):
+        for bytes_left in (200, 30, 0):
+            for path in (run / "tokens/documents").glob(f".part-*.{kind}.npy"):
+                path.write_bytes(path.read_bytes()[:bytes_left])
+            after = tokens.load(run).documents.take(np.arange(18))
+            assert all(map(np.array_equal, before, after))
+
+
 def test_tokens_are_not_made_twice(run, monkeypatch):
     tokens.write(run)
     monkeypatch.setattr(engine, "run_shard", lambda *_: pytest.fail("tokenised again"))

@@ -10,7 +10,7 @@ from pathlib import Path
 import pandas as pd
 
 from lib import engine, files, processes, sources, trace
-from lib.student import checkpoints, routed, scores, tokens
+from lib.student import checkpoints, opening, routed, scores, tokens
 from lib.student.workers import run as run_workers
 
 
@@ -52,7 +52,9 @@ def label(run: str | Path, name: str, arm: str = "larger", step: int = 0, *, wor
         left = {unit: load for unit, load in loads.items() if engine.done(engine.part(config, stage, unit), key) is None}
         if left:
             run_workers(stage.name, config, key, left, workers)
-        return engine.map(stage, config)
+        lines = engine.map(stage, config)
+        opening.check_records(run, name, {line["gate"] for line in lines if line["gate"]})
+        return lines
 
 
 def timing(lines: list[dict]) -> pd.DataFrame:

@@ -9,6 +9,7 @@ import functools
 import hashlib
 import json
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -60,7 +61,7 @@ def _open(config: str, key: str) -> Opened:
     drawn = selftest.draw(query, doc, config["gate_pairs"], config["seed"])
     given, _ = tokens.join(tokens.load(run), query[drawn], doc[drawn], student.template, student.pair_tokens)
     report = selftest.run(functools.partial(score.score_rows, scorer), given, held["prediction"].to_numpy()[drawn], config["row_tokens"])
-    sha256 = hashlib.sha256(json.dumps({"facts": facts, "report": report}, sort_keys=True).encode()).hexdigest()
+    sha256 = _sha256(facts, report)
     device = torch.cuda.get_device_name(scorer.device) if scorer.device.type == "cuda" else "cpu"
     files.write_json(folder / f"{sha256[:16]}.json", {"key": key, "sha256": sha256, "device": device, "facts": facts, "report": report})
     compare(folder, facts, key)  # another worker may have opened its own meanwhile
@@ -73,8 +74,43 @@ def records_folder(run: str | Path, name: str) -> Path:
 
 
 def records(run: str | Path, name: str) -> list[dict]:
-    """The records of the gates behind `scores/<name>`, by hash: one, or one a worker where a device does not repeat itself."""
-    return [json.loads(files.read_bytes(path)) for path in sorted(records_folder(run, name).glob("*.json"))]
+    """The records of the gates behind `scores/<name>`, by hash: one, or one a worker where a device does not repeat itself.
+
+    Refused where one is not as it was written.
+    """
+    found = {path: _read(path) for path in sorted(records_folder(run, name).glob("*.json"))}
+    for path, record in found.items():
+        if record["sha256"] != _sha256(record["facts"], record["report"]):
+            raise _not_a_record(path)
+    return list(found.values())
+
+
+def check_records(run: str | Path, name: str, gates: Iterable[str]) -> None:
+    """Refused where the record of a gate that finished scores name is not there."""
+    missing = set(gates) - {record["sha256"] for record in records(run, name)}
+    if missing:
+        folder = records_folder(run, name)
+        raise Refused(f"{paths.shown(folder)} lacks the record {min(missing)[:16]} of the gate behind its scores; put it back, "
+                      f"or remove {paths.shown(folder.parent)} and label all again")
+
+
+def _read(path: Path) -> dict:
+    try:
+        record = json.loads(files.read_bytes(path))
+        if {"key", "sha256", "facts", "report"} <= record.keys():
+            return record
+    except (ValueError, AttributeError):
+        pass
+    raise _not_a_record(path)
+
+
+def _not_a_record(path: Path) -> Refused:
+    return Refused(f"{paths.shown(path)} is not the record of a gate as it was written; put it back, or remove {paths.shown(path.parents[1])} "
+                   "and label all again")
+
+
+def _sha256(facts: dict, report: dict) -> str:
+    return hashlib.sha256(json.dumps({"facts": facts, "report": report}, sort_keys=True).encode()).hexdigest()
 
 
 def table(run: str | Path, name: str) -> pd.DataFrame:
@@ -125,7 +161,7 @@ def compare(folder: Path, facts: dict, key: str) -> None:
     """Refused where a record of this key has other facts; records of other keys are removed."""
     for path in sorted(folder.glob("*.json")):
         try:
-            record = json.loads(path.read_text())
+            record = _read(path)
         except FileNotFoundError:  # another worker removed it
             continue
         if record["key"] != key:

@@ -104,14 +104,25 @@ def _flat(folder: Path, line: dict) -> tuple[np.ndarray, np.ndarray]:
     """(ids memory-mapped int32, starts int64[rows + 1]) of one part; written from the Parquet where they are not there."""
     part = Path(line["part"]).stem
     ids, starts = (folder / f".{part}.{line['sha256'][:16]}.{kind}.npy" for kind in ("ids", "starts"))
-    if not (ids.exists() and starts.exists()):
-        for old in folder.glob(f".{part}.*.npy"):  # who still maps one keeps it
+    found = _mapped(ids, starts, line["rows"])
+    if found is None:
+        for old in set(folder.glob(f".{part}.*.npy")) - {ids, starts}:  # who still maps one keeps it
             old.unlink(missing_ok=True)
         column = contracts.read_part("tokens", folder / line["part"])["ids"].combine_chunks()
         for path, values in ((ids, column.flatten().to_numpy()), (starts, column.offsets.to_numpy().astype(np.int64))):
             with files.whole(path) as temporary, open(temporary, "wb") as handle:
                 np.save(handle, values)
-    return np.load(ids, mmap_mode="r"), np.load(starts)
+        found = np.load(ids, mmap_mode="r"), np.load(starts)
+    return found
+
+
+def _mapped(ids: Path, starts: Path, rows: int) -> tuple[np.ndarray, np.ndarray] | None:
+    """The flat copies of a part of so many rows, None where they are not there or a piece is missing."""
+    try:
+        found = np.load(ids, mmap_mode="r"), np.load(starts)
+    except (OSError, ValueError, EOFError):
+        return None
+    return found if len(found[1]) == rows + 1 and found[1][-1] == len(found[0]) else None
 
 
 def _encode(name: str, shard: str, options: dict) -> dict:

@@ -105,7 +105,7 @@ def _lines(children: list[tuple[subprocess.Popen, Path]], pipe: int) -> Iterator
             continue
         for child, said in children:
             if child.poll():
-                raise LabellingStopped(f"{_reason(child.returncode, said)}; run again to go on, finished units are kept")
+                raise LabellingStopped(f"{_reason(child.returncode, said)} finished units are kept")
         if all(child.returncode == 0 for child, _ in children):
             return
         if ready:  # the pipe is closed, a worker is about to end
@@ -113,11 +113,11 @@ def _lines(children: list[tuple[subprocess.Popen, Path]], pipe: int) -> Iterator
 
 
 def _reason(code: int, said: Path) -> str:
-    """What a failed worker said last, or how it was killed."""
+    """What a failed worker said last, which ends in a way out, or how it was killed."""
     lines = [line for line in said.read_text(errors="replace").splitlines() if line.strip()]
     own = [line.removeprefix(f"{MODULE}: ") for line in lines if line.startswith(f"{MODULE}: ")]
     if own:
-        return own[-1]
+        return f"{own[-1]};"
     if code < 0:
-        return f"a labelling worker was killed by {signal.Signals(-code).name} (was memory short?)"
-    return f"a labelling worker ended with {code}: {lines[-1] if lines else 'it said nothing'}"
+        return f"a labelling worker was killed by {signal.Signals(-code).name} (was memory short?); run again to go on,"
+    return f"a labelling worker ended with {code}: {lines[-1] if lines else 'it said nothing'}; run again to go on,"
