@@ -1,8 +1,8 @@
 """Map a stage over its shards: in this process, in processes, or on Ray Core.
 
 A stage is a function of one named shard that writes one part of one table. A shard is
-done while its part is readable with the rows its line states, and the line's key (the
-configuration, the input manifests, the source of the stage's `lib` modules) is today's.
+done while its part is readable with the rows and the hash its line states, and the line's key
+(the configuration, the input manifests, the source of the stage's `lib` modules) is today's.
 
 A job array runs it without notebooks:
     python -m lib.engine lib.retrieval.routes:bm25_search config.json --shard 3/100
@@ -75,7 +75,7 @@ def done(path: Path, wanted: str) -> dict | None:
     """The manifest line of a finished shard, or None where it has to be made (again)."""
     try:
         line = json.loads(path.with_suffix(".json").read_text())
-        if line["key"] == wanted and pq.read_metadata(path).num_rows == line["rows"]:
+        if line["key"] == wanted and pq.read_metadata(path).num_rows == line["rows"] and files.sha256(path) == line["sha256"]:
             return line
     except (OSError, ValueError, KeyError, TypeError):
         pass  # no line, a torn line, no part or a torn part: not done

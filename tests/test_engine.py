@@ -83,7 +83,7 @@ def test_the_key_has_the_source_of_the_stage_and_of_what_it_imports(config, tmp_
     assert engine.key(toy, config) != before
 
 
-@pytest.mark.parametrize("harm", ["cut", "empty", "gone", "line gone", "line torn", "other rows"])
+@pytest.mark.parametrize("harm", ["cut", "empty", "gone", "line gone", "line torn", "other rows", "other bytes"])
 def test_a_part_that_is_torn_is_made_again_and_no_other(config, harm):
     engine.map(toy, config)
     before, part = result(config), folder(config) / "part-00001.parquet"
@@ -97,6 +97,8 @@ def test_a_part_that_is_torn_is_made_again_and_no_other(config, harm):
         part.unlink()
     elif harm == "line gone":
         line.unlink()
+    elif harm == "other bytes":
+        part.write_bytes((folder(config) / "part-00000.parquet").read_bytes())
     elif harm == "line torn":
         line.write_text(line.read_text()[:-9])
     else:
