@@ -5,6 +5,8 @@ import numpy as np
 
 def unit_hash(seed: int, *numbers: np.ndarray) -> np.ndarray:
     """A uniform number in [0, 1) for each row of integers, the same on every machine (splitmix64)."""
+    if not 0 <= seed < 2**64:
+        raise ValueError(f"the seed is {seed}; take a whole number from 0 to 2**64 - 1")
     state = np.full(np.broadcast(*numbers).shape, np.uint64(seed))
     with np.errstate(over="ignore"):
         for number in numbers:

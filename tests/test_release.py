@@ -129,6 +129,12 @@ def test_what_makes_no_release_is_refused_with_the_pair(answers, routed, scores,
         merged(answers, routed, scores)
 
 
+def test_scores_of_two_checkpoints_make_no_release():
+    other = scored(0, 2, 0.5) | {"checkpoint": "smaller/100"}
+    with pytest.raises(ReleaseError, match="scored by larger/100 and smaller/100; label v1 and v2 with one arm and step"):
+        merged({}, [to_student(0, 1, "short"), to_student(0, 2, "new_short", "v2")], [scored(0, 1, 0.5), other])
+
+
 def test_a_score_that_is_not_finite_is_no_label():
     with pytest.raises(ValueError, match="is nan and has no label"):
         merged({}, [to_student(0, 1, "short")], [scored(0, 1, float("nan"))])

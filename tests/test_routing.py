@@ -149,6 +149,12 @@ def test_source_pages_are_asked_for_every_query_that_has_one():
     assert [(r["query"], r["doc"], r["stage"], r["version"]) for r in rows] == [(0, 5, "source_page", "v1"), (2, 6, "source_page", "v1")]
 
 
+@pytest.mark.parametrize("seed", [-1, 2**64])
+def test_a_seed_that_cannot_be_is_refused(seed):
+    with pytest.raises(ValueError, match=f"the seed is {seed}; take a whole number from 0"):
+        unit_hash(seed, np.array([0]))
+
+
 def test_the_unit_hash_is_the_same_everywhere():
     assert unit_hash(0, np.array([0, 1, 2])).round(6).tolist() == unit_hash(0, np.array([0, 1, 2], np.int32)).round(6).tolist()
     assert abs(unit_hash(7, np.arange(10_000)).mean() - 0.5) < 0.02

@@ -24,7 +24,8 @@ def merge(pages: pa.Table, answers: Sequence[pa.Table], routed: Sequence[pa.Tabl
     of v1 and v2, of which the student's count; scored: contract `scores`. Version, stage and round are of the row that
     gave the label, model is the LLM or the student's checkpoint. A gap and a withdrawn pair give no row.
 
-    ReleaseError names the first ten pairs that two sets answered, that were sent to the student and not scored, or the reverse.
+    ReleaseError names the first ten pairs that two sets answered, that were sent to the student and not scored, or the reverse,
+    and the checkpoints where they are several: their scores are not of one scale.
     """
     own, own_keys = _by_pair(_valid([pages]), "are answered twice as source pages")
     others, other_keys = _by_pair(_valid(answers), "have two answers of the LLM")
@@ -37,6 +38,8 @@ def merge(pages: pa.Table, answers: Sequence[pa.Table], routed: Sequence[pa.Tabl
     ):
         if len(bad):
             raise ReleaseError(f"{len(bad)} pairs {fault}, the first: {keys.first_ten(bad)}; label again")
+    if len(several := sorted(scores["checkpoint"].unique().to_pylist())) > 1:
+        raise ReleaseError(f"the pairs are scored by {' and '.join(several)}; label v1 and v2 with one arm and step (09-label and 10-extend)")
     new = ~keys.inside(other_keys, own_keys)
     llm, llm_keys = pa.concat_tables([own, others.filter(pa.array(new))]), np.concatenate([own_keys, other_keys[new]])
     alone = ~keys.inside(wanted, np.sort(llm_keys))
