@@ -300,3 +300,16 @@ def test_the_status_counts_shards_gaps_and_money(checkout):
     (run / "attempts" / "v2_gap" / "part-00000.jsonl").write_text(lines[3].replace('"refusal"', '"ok"').replace('"v1"', '"v2 gap"'))
     said = checkout.run(plan, "--status").stdout
     assert "gaps:" not in said and said.endswith("5 calls, 0 gaps, cost 1.25, 0 s in the finished notebooks\n")
+
+
+def test_a_figure_that_moved_to_an_earlier_notebook_stays_when_the_later_one_runs_again(checkout):
+    draw = "from lib import files, paths\nfiles.write_text(paths.run_folder(run) / 'tables' / 'mix.csv', {!r})"
+    checkout.notebook("01-merge", "", "pass")
+    checkout.notebook("02-paper", "", draw.format("of the paper\n"))
+    plan = checkout.plan("01-merge: {}\n02-paper: {}\n")
+    assert checkout.run(str(plan)).returncode == 0
+    checkout.notebook("01-merge", "", draw.format("of the merge\n"))
+    checkout.notebook("02-paper", "", "pass")
+    done = checkout.run(str(plan))
+    assert done.returncode == 0, done.stderr
+    assert (checkout.run_folder / "tables" / "mix.csv").read_text() == "of the merge\n"

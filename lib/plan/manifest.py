@@ -46,8 +46,9 @@ def drawn(run: Path) -> dict[Path, tuple[int, int]]:
 
 
 def drawn_by(known: dict | None, there: dict[Path, tuple[int, int]]) -> list[Path]:
-    """Which of the tables and figures that are there a manifest names as outputs."""
-    return [path for path in map(_find, known["outputs"] if known else ()) if path in there]
+    """Which of the tables and figures that are there a manifest names as outputs; one that another notebook wrote since is not."""
+    named = {_find(shown): fingerprint for shown, fingerprint in (known["outputs"] if known else {}).items()}
+    return [path for path, left in named.items() if there.get(path) == (left["size"], left["mtime_ns"])]
 
 
 def _passing(path: Path, run: Path) -> bool:
