@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from lib import contracts, corpus, files, paths, processes, sources, trace
-from lib.corpus import jsonl
-from lib.sample import gsm8k, tokenizer, world
+from lib.corpus import imported, jsonl, trec
+from lib.sample import gsm8k, student_set, tokenizer, world
 
-COLLECTIONS = ("sample", "gsm8k", "imported")
+COLLECTIONS = ("sample", "gsm8k", "student", "imported")
 TRAINING_TEXTS = 20_000  # of which the tokenizer is trained
 
 
@@ -18,7 +18,8 @@ def lay(collection: str, run: str | Path, *, source: str = "", queries: int = 30
     """Fill `planted/`, `documents/` and `queries/` of the run folder, where they are not today's already.
 
     "sample" plants the world of `queries` and `documents` at the seed; "gsm8k" plants the two files in
-    `source`; "imported" takes what `python -m lib.corpus import` has laid, and refuses a run without it.
+    `source`; "student" plants `queries` of the student's own set with eight labelled documents each, and fills
+    `qrels/planted/` too; "imported" takes what `python -m lib.corpus import` has laid, and refuses a run without it.
     Without a tokenizer file one is trained on the planted documents.
     """
     run = Path(run)
@@ -33,6 +34,8 @@ def lay(collection: str, run: str | Path, *, source: str = "", queries: int = 30
         return
     if collection == "gsm8k" and not source:
         raise ValueError("the collection gsm8k needs source_folder, the folder of gsm8k_test.jsonl and gsm8k_example_model_solutions.jsonl")
+    if collection == "student" and documents != student_set.PAGES * queries:
+        raise ValueError(f"the collection student has {student_set.PAGES} documents a query; set documents to {student_set.PAGES * queries}, not {documents}")
     read = [paths.source(name) for name in (tokenizer_file, keep_queries_file) if name]
     read += [paths.source(source) / name for name in (gsm8k.QUESTIONS, gsm8k.SOLUTIONS)] if collection == "gsm8k" else []
     for path in read:
@@ -47,17 +50,21 @@ def lay(collection: str, run: str | Path, *, source: str = "", queries: int = 30
             shutil.rmtree(planted, ignore_errors=True)
             if collection == "sample":
                 world.write(planted, seed, queries, documents)
+            elif collection == "student":
+                student_set.plant(planted, seed, queries)
             else:
                 gsm8k.plant(paths.source(source), planted)
             if not tokenizer_file:
-                tokenizer.train(_training_texts(planted), planted / "tokenizer.json")
+                tokenizer.train(_training_texts(planted), planted / "tokenizer.json", phrases=collection == "student")
             corpus.write(
                 run, jsonl.documents(planted / "documents.jsonl"), jsonl.queries(planted / "queries.jsonl"),
                 paths.source(tokenizer_file) if tokenizer_file else planted / "tokenizer.json",
                 keep_queries=paths.source(keep_queries_file) if keep_queries_file else "all",
             )
+            if collection == "student":
+                imported.write_qrels(run, trec.qrels(planted / "qrels.txt"), "planted")
             files.write_json(planted / "manifest.json", made_of | {"sha256": _hashes(planted)})
-        for path in _outputs(run):
+        for path in _outputs(run, collection):
             trace.record("write", path)
 
 
@@ -71,16 +78,22 @@ def _is_laid(run: Path, made_of: dict) -> bool:
     manifest = run / "planted" / "manifest.json"
     try:
         laid = json.loads(manifest.read_text())
-        contracts.parts(run / "documents"), contracts.parts(run / "queries")
+        for table in _tables(made_of["collection"]):
+            contracts.parts(run / table)
     except (OSError, ValueError):
         return False
     return laid == made_of | {"sha256": _hashes(run / "planted")}
 
 
 def _hashes(planted: Path) -> dict[str, str]:
-    return {path.name: files.sha256(path) for path in sorted(planted.glob("*.json*")) if path.name != "manifest.json"}
+    found = [*sorted(planted.glob("*.json*")), *planted.glob("qrels.txt")]
+    return {path.name: files.sha256(path) for path in found if path.name != "manifest.json"}
 
 
-def _outputs(run: Path) -> list[Path]:
-    return [path for folder in ("planted", "documents", "queries") for path in sorted((run / folder).iterdir())
-            if path.suffix in (".json", ".jsonl", ".parquet") and not path.name.startswith((".", "calls"))]
+def _tables(collection: str) -> list[str]:
+    return ["documents", "queries", *(["qrels/planted"] if collection == "student" else [])]
+
+
+def _outputs(run: Path, collection: str) -> list[Path]:
+    return [path for folder in ("planted", *_tables(collection)) for path in sorted((run / folder).iterdir())
+            if path.suffix in (".json", ".jsonl", ".txt", ".parquet") and not path.name.startswith((".", "calls"))]

@@ -11,14 +11,17 @@ END = "<|endoftext|>"
 END_ID = 0
 
 
-def train(texts: Iterable[str], path: str | Path, size: int = 4096) -> Tokenizer:
+def train(texts: Iterable[str], path: str | Path, size: int = 4096, phrases: bool = False) -> Tokenizer:
     """Train a byte-level BPE of at most `size` entries on the texts and save it as a tokenizer.json.
+
+    With `phrases` only numbers are kept apart, so that texts made from few templates become their phrases and numbers.
 
     The entry `END_ID` is the end token, the only special one; no template adds it. Same texts in the same order, same
     bytes. A text spelled `<|endoftext|>` in a page is read as the end token, as with GPT-2.
     """
     tokenizer = Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    bytes_of = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=not phrases)
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Digits(), bytes_of]) if phrases else bytes_of
     tokenizer.decoder = decoders.ByteLevel()
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     if size < len(alphabet) + 1:

@@ -60,12 +60,13 @@ def vocabulary(tokenizer: Tokenizer) -> int:
 
 
 def _from_scratch(sizes: Mapping[str, int], tokenizer: Tokenizer, pair_tokens: int) -> nn.Module:
+    """A Qwen3 whose weights start with a deviation of 1 / sqrt(hidden): the usual 0.02 fits a width of 2,500, narrow ones hardly move from it."""
     from transformers import Qwen3Config, Qwen3Model
 
     return Qwen3Model(Qwen3Config(
         vocab_size=vocabulary(tokenizer), hidden_size=sizes["hidden"], num_hidden_layers=sizes["layers"], num_attention_heads=sizes["heads"],
         num_key_value_heads=sizes["kv_heads"], head_dim=sizes["head_dim"], intermediate_size=sizes["intermediate"],
-        max_position_embeddings=pair_tokens, use_cache=False,
+        max_position_embeddings=pair_tokens, use_cache=False, initializer_range=sizes["hidden"] ** -0.5,
     ))
 
 
