@@ -137,6 +137,13 @@ def test_scores_without_the_record_of_their_gate_are_refused(run):
     assert len(label.label(run, "v1", **OPTIONS)) > 6
 
 
+def test_a_gate_of_another_configuration_leaves_the_record_of_the_scores_that_are_there(run):
+    here(run)
+    before = opening.records(run, "v1")
+    opening.compare(opening.records_folder(run, "v1"), {"dtype": "bfloat16"}, "another key")
+    assert opening.records(run, "v1") == before
+
+
 @pytest.mark.parametrize(("fact", "value"), [
     ("weights_sha256", "0" * 64), ("tokenizer_sha256", "0" * 64), ("template", [[1], [], []]), ("pair_tokens", 8192), ("pair_chars", 32000),
     ("dtype", "bfloat16"), ("attention", "packed_fa2"), ("packs", False), ("device", "cuda"), ("torch", "2.9.0"), ("transformers", "5.0.0"),
@@ -156,13 +163,15 @@ def test_a_worker_whose_facts_differ_from_the_record_beside_the_scores_is_refuse
     assert not missing.exists() and not (run / "scores/v1/manifest.json").exists()
 
 
-def test_scores_of_a_former_checkpoint_are_made_again_and_its_record_goes(run):
+def test_scores_of_a_former_checkpoint_are_made_again_and_its_record_goes_with_the_last_of_them(run):
     here(run)
     before = scored(run)
     shutil.rmtree(checkpoint(run))
     small_student.checkpoint(run, "larger", 30, seed=1)
     opening._open.cache_clear()
     here(run)
+    assert len(opening.records(run, "v1")) == 2
+    label.label(run, "v1", **OPTIONS)
     assert len(opening.records(run, "v1")) == 1
     assert set(scored(run)["checkpoint"].to_pylist()) == {"larger/30"}
     assert not np.array_equal(scored(run)["score"].to_numpy(), before["score"].to_numpy())

@@ -53,7 +53,7 @@ def label(run: str | Path, name: str, arm: str = "larger", step: int = 0, *, wor
         if left:
             run_workers(stage.name, config, key, left, workers)
         lines = engine.map(stage, config)
-        opening.check_records(run, name, {line["gate"] for line in lines if line["gate"]})
+        opening.keep_records(run, name, {line["gate"] for line in lines if line["gate"]})
         return lines
 
 

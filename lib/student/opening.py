@@ -35,7 +35,7 @@ class Opened(NamedTuple):
 def open_gate(config: dict, key: str) -> Opened:
     """The model of a configuration (`lib.student.label.prepare`) once its gate is open; the work is done once a process.
 
-    key: that of the scores' stage. Records of another key belong to scores that are made again, and are removed.
+    key: that of the scores' stage. Records of another key belong to scores that are made again.
     Refused or `gate.GateFailed` say in one sentence why not; then nothing is written.
     """
     return _open(json.dumps(config, sort_keys=True), key)
@@ -85,13 +85,19 @@ def records(run: str | Path, name: str) -> list[dict]:
     return list(found.values())
 
 
-def check_records(run: str | Path, name: str, gates: Iterable[str]) -> None:
-    """Refused where the record of a gate that finished scores name is not there."""
-    missing = set(gates) - {record["sha256"] for record in records(run, name)}
+def keep_records(run: str | Path, name: str, gates: Iterable[str]) -> None:
+    """Keep the records of the gates (hashes) that the finished `scores/<name>` name, and remove all others; Refused where one is not there.
+
+    Not before: labelling that breaks off under another configuration leaves scores that count again under their own.
+    """
+    folder, wanted = records_folder(run, name), set(gates)
+    missing = wanted - {record["sha256"] for record in records(run, name)}
     if missing:
-        folder = records_folder(run, name)
         raise Refused(f"{paths.shown(folder)} lacks the record {min(missing)[:16]} of the gate behind its scores; put it back, "
                       f"or remove {paths.shown(folder.parent)} and label all again")
+    for path in folder.glob("*.json"):
+        if _read(path)["sha256"] not in wanted:
+            path.unlink()
 
 
 def _read(path: Path) -> dict:
@@ -158,14 +164,9 @@ def machine_facts(scorer) -> dict:
 
 
 def compare(folder: Path, facts: dict, key: str) -> None:
-    """Refused where a record of this key has other facts; records of other keys are removed."""
-    for path in sorted(folder.glob("*.json")):
-        try:
-            record = _read(path)
-        except FileNotFoundError:  # another worker removed it
-            continue
+    """Refused where a record of this key has other facts."""
+    for record in map(_read, sorted(folder.glob("*.json"))):
         if record["key"] != key:
-            path.unlink(missing_ok=True)
             continue
         for name in sorted(facts.keys() | record["facts"].keys()):
             before, now = record["facts"].get(name), facts.get(name)
