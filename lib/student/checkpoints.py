@@ -44,7 +44,7 @@ def arms(run: str | Path) -> list[str]:
     """
     there = sorted(path.name for path in (Path(run) / "student").glob("[!.]*") if path.is_dir() and steps(run, path.name))
     listed = Path(run) / "student" / "arms.json"
-    return [name for name in there if name in json.loads(files.read_bytes(listed))["arms"]] if listed.exists() else there
+    return [name for name in there if name in _json(listed, "run 07-train again")["arms"]] if listed.exists() else there
 
 
 def remember(run: str | Path, names: list[str]) -> None:
@@ -73,7 +73,14 @@ def find(run: str | Path, arm: str, step: int = 0) -> Path:
 
 def record(checkpoint: str | Path) -> dict:
     """What a checkpoint was made of, as `record.json` holds it."""
-    return json.loads(files.read_bytes(Path(checkpoint) / "record.json"))
+    return _json(Path(checkpoint) / "record.json", "label with another checkpoint, or train the arm again")
+
+
+def _json(path: Path, way_out: str) -> dict:
+    try:
+        return json.loads(files.read_bytes(path))
+    except ValueError as error:
+        raise ValueError(f"{paths.shown(path)} is no JSON ({error}); {way_out}") from error
 
 
 def heldout(checkpoint: str | Path) -> pa.Table:
