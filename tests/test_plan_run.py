@@ -313,3 +313,13 @@ def test_a_figure_that_moved_to_an_earlier_notebook_stays_when_the_later_one_run
     done = checkout.run(str(plan))
     assert done.returncode == 0, done.stderr
     assert (checkout.run_folder / "tables" / "mix.csv").read_text() == "of the merge\n"
+
+
+def test_a_notebook_that_gathers_all_tables_runs_again_for_a_new_one(checkout):
+    checkout.notebook("01-a", "", "from lib import files, paths\nfiles.write_text(paths.run_folder(run) / 'tables' / 'a.csv', '1')")
+    checkout.notebook("02-paper", "", "from lib import paths, trace\ntrace.record('read', paths.run_folder(run) / 'tables')")
+    plan = checkout.plan("01-a: {}\n02-paper: {}\n")
+    assert ran(checkout.run(str(plan))) == ["01-a", "02-paper"]
+    assert ran(checkout.run(str(plan))) == []
+    checkout.notebook("01-a", "", "from lib import files, paths\nfor name in 'ab':\n    files.write_text(paths.run_folder(run) / 'tables' / f'{name}.csv', '1')")
+    assert ran(checkout.run(str(plan))) == ["01-a", "02-paper"]

@@ -6,6 +6,7 @@ server's call counts are neither, because they may differ between two runs that 
 """
 
 import functools
+import hashlib
 import importlib.metadata
 import json
 import platform
@@ -65,7 +66,10 @@ def _sha256(path: Path, size: int, changed: int) -> str:
 
 
 def _fingerprint(path: Path) -> dict:
-    """Hash, size and time of change; a file that is gone has the hash ''."""
+    """Hash, size and time of change; a file that is gone has the hash '', a folder that of the names in it."""
+    if path.is_dir():
+        names = sorted(inside.name for inside in path.iterdir() if not inside.name.startswith("."))
+        return {"sha256": hashlib.sha256("\n".join(names).encode()).hexdigest(), "size": len(names), "mtime_ns": 0}
     if not path.is_file():
         return {"sha256": "", "size": 0, "mtime_ns": 0}
     stat = path.stat()
@@ -108,7 +112,8 @@ def write(job: Job, run: Path, traced: Path, started: int, drew: list[Path], sec
     events = trace.events(traced)
     wrote = {Path(path) for path in events["write"]} | set(drew)
     read = {Path(path) for path in events["read"]} | {path.absolute() for path in job.inputs}
-    inputs = sorted(path for path in read - wrote if not _passing(path, run) and not path.is_dir())
+    listed = (run / "tables", run / "figures")  # who reads these whole has to read a new one too
+    inputs = sorted(path for path in read - wrote if not _passing(path, run) and (path in listed or not path.is_dir()))
     homes, asked = (run, paths.figures_folder(run.name)), run / "attempts"  # answers differ in order from run to run
     outputs = sorted(path for path in wrote if any(map(path.is_relative_to, homes)) and not path.is_relative_to(asked) and not _passing(path, run))
     modules = sources.digests(events["import"])

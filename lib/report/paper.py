@@ -66,6 +66,8 @@ def collect(run: str | Path, folder: str | Path) -> list[str]:
     """Copy the run's finished tables and figures into `folder` and remove what is there of former runs; the names."""
     folder = Path(folder)
     found = sorted([*Path(run).glob("tables/*.*"), *Path(run).glob("figures/*.*")])
+    for listed in (Path(run) / "tables", Path(run) / "figures"):
+        trace.record("read", listed)
     for path in found:
         trace.record("read", path)
         with files.whole(folder / path.name) as temporary:
