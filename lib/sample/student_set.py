@@ -1,10 +1,14 @@
-"""The student's own planted set: three families of number theory, eight pages a query, every page labelled.
+"""The student's own planted set: four families of combinatorics, eight pages a query, every page labelled.
 
 A query asks a problem with its numbers. Of its eight pages four state that very problem and go on with a full solution (2),
 with a lemma, a method or a solved subcase (1), or with nothing but a sigh (0). The other four are made alike for another
 problem of the family, often one in which a single number is changed, and are worth 0. So the kind of a page, all that a
 layer of width 8 sees, says little within a query; for more the numbers of query and page have to be compared. A problem
-has one wording, and its numbers have mostly two digits, so that a small model can learn that in a minute.
+has one wording, and its numbers are small, so that a small model learns in a minute to compare them.
+
+Measured with `runs/student.yaml` at the seeds 0, 1 and 2 (of set, weights and order alike), within-query R2 on 150 held-out
+queries: the larger arm 0.61, 0.69, 0.79, the smaller one 0.13, 0.13, 0.14, in 78 CPU seconds a seed for both on one thread
+(93 with planting and evaluation).
 """
 
 import json
@@ -20,9 +24,10 @@ from lib.sample.families import FAMILIES
 from lib.sample.families.family import Family
 from lib.sample.world import docid
 
-NUMBERS = {"common_multiple": {"x": (24, 99), "y": (24, 99)}, "modular_inverse": {"a": (5, 60), "p": (41, 99)}, "divisor_count": {}}
-GROUP = tuple(replace(FAMILIES[name], ranges={**FAMILIES[name].ranges, **ranges}) for name, ranges in NUMBERS.items())
-WORDING = ("ask", 1)
+_DRAWER = dict.fromkeys("rbg", (12, 40))  # fewer numbers than in the world, so that each is met often
+GROUP = (*(FAMILIES[name] for name in ("committee", "paths_through", "bounded_stars")),
+         replace(FAMILIES["sock_drawer"], ranges={**FAMILIES["sock_drawer"].ranges, **_DRAWER}))
+WORDING = ("ask", 0)
 PAGES = 8  # a query
 KINDS = {"full_solution": 45, "help": 40, "no_answer": 15}  # of the pages beyond the first two of either problem, by weight
 HELPS = ("lemma", "method", "subcase")
@@ -40,8 +45,10 @@ def plant(folder: str | Path, seed: int = 0, queries: int = 4150) -> dict[str, i
         asked.append({"qid": f"q{i:05d}", "text": p.say(WORDING[0], which=WORDING[1]), "source_docid": None, **_truth(p)})
         pages += [(i, *made) for made in _pages(rng, p)]
     rng.shuffle(pages)
-    planted = [{"docid": docid(row), "text": draft.text, "removed": False, "kind": kind, "family": about.family.name, "relations": draft.relations}
-               for row, (_, kind, about, draft) in enumerate(pages)]
+    planted = [
+        {"docid": docid(row), "text": draft.text, "removed": False, "kind": kind, "family": about.family.name, "relations": draft.relations}
+        for row, (_, kind, about, draft) in enumerate(pages)
+    ]
     labels = [truth.label(asked[i], page, len(page["text"]))["score"] for (i, *_), page in zip(pages, planted, strict=True)]
     folder = Path(folder)
     _split(folder, "queries", asked, ("qid", "text", "source_docid"))
