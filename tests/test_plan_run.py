@@ -300,6 +300,11 @@ def test_the_status_counts_shards_gaps_and_money(checkout):
     (run / "attempts" / "v2_gap" / "part-00000.jsonl").write_text(lines[3].replace('"refusal"', '"ok"').replace('"v1"', '"v2 gap"'))
     said = checkout.run(plan, "--status").stdout
     assert "gaps:" not in said and said.endswith("5 calls, 0 gaps, cost 1.25, 0 s in the finished notebooks\n")
+    (run / "queries" / "manifest.json").write_text('{"parts"')
+    (run / "manifests").mkdir()
+    (run / "manifests" / "01-a.json").write_text('{"parameters": {')
+    said = checkout.run(plan, "--status").stdout
+    assert "01-a                 never run" in said and "queries: 0 shards, not finished\n" in said, "torn manifests are none"
 
 
 def test_a_figure_that_moved_to_an_earlier_notebook_stays_when_the_later_one_runs_again(checkout):

@@ -30,8 +30,11 @@ def place(run: Path, name: str) -> Path:
 
 
 def load(run: Path, name: str) -> dict | None:
-    """The manifest of a notebook that finished, or None."""
-    return json.loads(place(run, name).read_text()) if place(run, name).exists() else None
+    """The manifest of a notebook that finished, or None; a torn one is none."""
+    try:
+        return json.loads(place(run, name).read_text())
+    except (FileNotFoundError, ValueError):
+        return None
 
 
 def executed(run: Path, name: str, state: str = "") -> Path:

@@ -44,11 +44,16 @@ def _state(job: Job, run: Path, known: dict | None) -> str:
 
 
 def _shards(run: Path) -> list[str]:
-    """One line a table folder: the parts of a finished one, else the parts that are done, with their line beside them."""
+    """One line a table folder: the parts of a finished one, else the parts that are done, with their line beside them.
+
+    One that was made from what has changed since, or whose manifest is torn, is not finished.
+    """
     told = []
     for folder in sorted({path.parent for path in run.rglob("part-*.parquet")}):
-        finished = (folder / "manifest.json").exists()
-        done = contracts.parts(folder) if finished else [path for path in folder.glob("part-*.json") if path.with_suffix(".parquet").exists()]
+        try:
+            done, finished = contracts.parts(folder), True
+        except contracts.ContractError:
+            done, finished = [path for path in folder.glob("part-*.json") if path.with_suffix(".parquet").exists()], False
         told.append(f"{folder.relative_to(run)}: {len(done)} shards, {'finished' if finished else 'not finished'}")
     return told
 
