@@ -157,6 +157,8 @@ def test_a_plan_or_a_notebook_number_that_is_not_there_is_refused(checkout):
     assert refused(checkout, "01-corpus:", "--only", "7") == "--only 7: the plan has no such notebook; it has 01-corpus"
     done = checkout.run("runs/none.yaml")
     assert (done.returncode, done.stderr) == (1, "there is no plan runs/none.yaml; name a YAML file such as runs/sample.yaml\n")
+    done = checkout.run("runs/.hidden.yaml")
+    assert done.returncode == 1 and done.stderr.startswith("the run '.hidden' is no name of a folder; take a plain name") and done.stderr.count("\n") == 1
 
 
 @pytest.mark.parametrize(

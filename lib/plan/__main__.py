@@ -67,7 +67,10 @@ def main(arguments: list[str] | None = None) -> None:
     part.add_argument("--only", metavar="N", help="leave out all notebooks but N")
     parser.add_argument("--set", action="append", default=[], metavar="NOTEBOOK.PARAMETER=VALUE", help="beat one value of the plan; may be repeated")
     given = parser.parse_args(arguments)
-    run = paths.run_folder(given.plan.stem)
+    try:
+        run = paths.run_folder(given.plan.stem)
+    except ValueError as error:
+        sys.exit(str(error))
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _stop)
     try:
