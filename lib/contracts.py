@@ -20,6 +20,9 @@ from lib import files, paths, trace
 DEPTH = 100  # hits a route keeps for a query
 CUT = 20  # fused places a query keeps
 TOP = 5  # dense ranks that go to the LLM whatever the length, and are not reranked
+VALID = ("ok", "unevaluable")  # what an attempt or an answer is called that is a valid reply
+NO_GAP = (*VALID, "withdrawn")  # a withdrawn pair is judged as a source page, before retrieval
+TRAINED = ("pick", "long")  # the stages of v1 whose labels are learned from: the rank band that the relevance model labels later
 
 
 def _places(value: pa.DataType, size: int) -> pa.DataType:

@@ -31,6 +31,16 @@ def parts(run: str | Path, table: str) -> list[Part]:
     return found
 
 
+def shards(table: str, config: dict) -> list[str]:
+    """The part names of `documents` or `queries`: what a stage that goes by them is mapped over."""
+    return [part.shard for part in parts(config["run"], table)]
+
+
+def part_of(table: str, config: dict, shard: str) -> Part:
+    """Where a part stands among the rows of `documents` or `queries`."""
+    return next(part for part in parts(config["run"], table) if part.shard == shard)
+
+
 def documents(run: str | Path, shard: str, columns: list[str] | None = None) -> pa.Table:
     """One part of the documents, in corpus order."""
     return _part(run, "documents", shard, columns)

@@ -20,7 +20,7 @@ from lib.judge import pairs, store
 from lib.judge.pairs import Pair, Pairs
 from lib.judge.prompt import Judge
 
-VALID = ("ok", "unevaluable")
+VALID = contracts.VALID
 FINAL = frozenset({"rejected", "too long"})  # asking the same again in this pass is of no use
 UNCOUNTED = frozenset({"quota", "unavailable"})  # nobody was asked: no call of the budget
 WITHDRAWN, UNASKED = "withdrawn", "budget stop"

@@ -120,6 +120,12 @@ def cut(query_lengths: np.ndarray, document_lengths: np.ndarray, limit: int, spe
     return query, np.minimum(document, room - query)
 
 
+def kept(query_lengths: np.ndarray, document_lengths: np.ndarray, template: Template, limit: int) -> tuple[np.ndarray, np.ndarray, Cuts]:
+    """`cut` with the template's special tokens: the tokens kept of each query and document, and how many were cut."""
+    query, document = cut(query_lengths, document_lengths, limit, template.tokens)
+    return query, document, Cuts(int((query < query_lengths).sum()), int((document < document_lengths).sum()))
+
+
 def join(queries: Ragged, documents: Ragged, query: np.ndarray, doc: np.ndarray, template: Template = Template(),
          limit: int = PAIR_TOKENS) -> tuple[Ragged, Cuts]:
     """The token ids of n pairs and how many were cut.
@@ -128,12 +134,11 @@ def join(queries: Ragged, documents: Ragged, query: np.ndarray, doc: np.ndarray,
     the second text of a pair, as in a batch of transformers, whose single call takes it for no text at all.
     """
     query, doc = np.asarray(query, np.int64), np.asarray(doc, np.int64)
-    whole = queries.lengths[query], documents.lengths[doc]
-    kept = cut(*whole, limit, template.tokens)
-    starts = ends(kept[0] + kept[1] + template.tokens)
+    asked, read, cuts = kept(queries.lengths[query], documents.lengths[doc], template, limit)
+    starts = ends(asked + read + template.tokens)
     ids = np.empty(starts[-1], np.int32)
     at = starts[:-1].copy()
-    for specials, lists, rows, count in ((template.prefix, queries, query, kept[0]), (template.middle, documents, doc, kept[1]),
+    for specials, lists, rows, count in ((template.prefix, queries, query, asked), (template.middle, documents, doc, read),
                                          (template.suffix, None, None, None)):
         for token in specials:
             ids[at] = token
@@ -142,4 +147,4 @@ def join(queries: Ragged, documents: Ragged, query: np.ndarray, doc: np.ndarray,
             within = np.arange(count.sum()) - np.repeat(ends(count)[:-1], count)
             ids[np.repeat(at, count) + within] = lists.ids[np.repeat(lists.starts[rows], count) + within]
             at += count
-    return Ragged(ids, starts), Cuts(*(int((a < b).sum()) for a, b in zip(kept, whole, strict=True)))
+    return Ragged(ids, starts), cuts

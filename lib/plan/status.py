@@ -9,7 +9,6 @@ from lib import contracts
 from lib.plan import manifest
 from lib.plan.check import Job
 
-ANSWERED = ("ok", "unevaluable")  # the statuses of attempts that are no gap
 
 
 def lines(jobs: list[Job], run: Path) -> list[str]:
@@ -78,10 +77,10 @@ def _attempts(run: Path) -> tuple[int, Counter, float | None]:
                 calls += 1
                 money = money if call["cost"] is None else (money or 0.0) + call["cost"]
                 pair = (f"{call['version']} {call['stage']}", call["task_id"])
-                if call["version"] == "v2 gap" and call["status"] in ANSWERED:
+                if call["version"] == "v2 gap" and call["status"] in contracts.VALID:
                     filled.add((f"v1 {call['stage']}", call["task_id"]))
                 key, status = last.get(pair, (None, None))
-                if key != call["key"] or status not in ANSWERED:
+                if key != call["key"] or status not in contracts.VALID:
                     last[pair] = call["key"], call["status"]
-        gaps.update((pair[0], status) for pair, (_, status) in last.items() if status not in ANSWERED and pair not in filled)
+        gaps.update((pair[0], status) for pair, (_, status) in last.items() if status not in contracts.VALID and pair not in filled)
     return calls, gaps, money

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lib import contracts, keys
-from lib.release.merge import VALID, ReleaseError
+from lib.release.merge import ReleaseError
 
 COUNTS = ("dense top 20", "fused top 20", "distinct", "with a row", "without a row", "source pages outside", "rows", "gaps")
 
@@ -42,7 +42,7 @@ def check(rows: pa.Table, query: np.ndarray, dense: np.ndarray, fused: np.ndarra
 
 def gaps(told: pa.Table, stages: tuple[str, ...] | None = None) -> pa.Table:
     """The rows of `answers` that no pass brought a valid reply, of some stages or of all."""
-    left = pc.invert(pc.is_in(told["answer"], pa.array([*VALID, "withdrawn"])))
+    left = pc.invert(pc.is_in(told["answer"], pa.array(contracts.NO_GAP)))
     return told.filter(left if stages is None else pc.and_(left, pc.is_in(told["stage"], pa.array(stages))))
 
 

@@ -11,22 +11,17 @@ from lib.engine import Stage, part
 from lib.release import coverage
 from lib.release.coverage import GapsLeft
 from lib.release.merge import merge
-from lib.retrieval.parts import distinct_lists, part_of, shards
+from lib.retrieval.parts import distinct_lists
+from lib.student import scored
+from lib.student.scored import SETS
 
-ANSWERS, ROUTED = ("v1", "v2_gap", "v2"), ("v1", "v2")
+ANSWERS = ("v1", "v2_gap", "v2")
 # a gap is a pair that only the LLM judges, or a pick; a trial pair has its label of the relevance model
 OWED = {"v2_gap": None, "v2": ("new_long_1_5",)}
 
 
 def _read(table: str, config: dict, folder: str, shard: str) -> pa.Table:
     return contracts.read_part(table, Path(config["run"]) / folder / f"{shard}.parquet")
-
-
-def _scores(config: dict, version: str, shard: str) -> list[pa.Table]:
-    """The scores of one part of queries: its units are named `part-00000-00`, `part-00000-01`, ..."""
-    folder = Path(config["run"]) / "scores" / version
-    units = [line["part"] for line in contracts.parts(folder) if line["part"].startswith(f"{shard}-")]
-    return [contracts.TABLES["scores"].empty_table(), *(contracts.read_part("scores", folder / unit) for unit in units)]
 
 
 def _lists(config: dict, shard: str, keep: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -43,12 +38,12 @@ def _docids(run: str, contents: str) -> pa.Array:
 
 
 def _labels(shard: str, config: dict) -> dict:
-    found = part_of("queries", config, shard)
+    found = corpus.part_of("queries", config, shard)
     queries = corpus.queries(config["run"], shard, ["qid", "source_doc", "keep"])
     answers = {name: _read("answers", config, f"answers/{name}", shard) for name in ("source_page", *ANSWERS)}
     rows = merge(
-        answers["source_page"], [answers[name] for name in ANSWERS], [_read("intents", config, f"intents/{name}", shard) for name in ROUTED],
-        [table for name in ROUTED for table in _scores(config, name, shard)],
+        answers["source_page"], [answers[name] for name in ANSWERS], [_read("intents", config, f"intents/{name}", shard) for name in SETS],
+        [scored.read(config["run"], name, shard) for name in SETS],
     )
     gaps = np.concatenate([keys.of(coverage.gaps(answers[name], stages)) for name, stages in OWED.items()])
     query = np.arange(found.first, found.first + found.rows, dtype=np.int32)
@@ -63,9 +58,9 @@ def _labels(shard: str, config: dict) -> dict:
 
 labels = Stage(
     "lib.release.labels:labels", "labels", "labels",
-    ("documents", "queries", "hits/dense", "fused", *(f"intents/{name}" for name in ROUTED),
-     *(f"answers/{name}" for name in ("source_page", *ANSWERS)), *(f"scores/{name}" for name in ROUTED)),
-    (), partial(shards, "queries"), _labels,
+    ("documents", "queries", "hits/dense", "fused", *(f"intents/{name}" for name in SETS),
+     *(f"answers/{name}" for name in ("source_page", *ANSWERS)), *(f"scores/{name}" for name in SETS)),
+    (), partial(corpus.shards, "queries"), _labels,
 )  # fmt: skip
 
 

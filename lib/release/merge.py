@@ -9,7 +9,6 @@ import pyarrow.compute as pc
 from lib import contracts, keys
 from lib.student.cuts import label_of
 
-VALID = ("ok", "unevaluable")
 SCHEMA = pa.schema([pa.field("query", pa.int32()), pa.field("doc", pa.int32()), *list(contracts.TABLES["labels"])[2:]])  # ids come later
 
 
@@ -49,7 +48,7 @@ def merge(pages: pa.Table, answers: Sequence[pa.Table], routed: Sequence[pa.Tabl
 
 
 def _valid(tables: Sequence[pa.Table]) -> pa.Table:
-    return pa.concat_tables([rows.filter(pc.is_in(rows["answer"], pa.array(VALID))) for rows in tables])
+    return pa.concat_tables([rows.filter(pc.is_in(rows["answer"], pa.array(contracts.VALID))) for rows in tables])
 
 
 def _by_pair(rows: pa.Table, fault: str) -> tuple[pa.Table, np.ndarray]:

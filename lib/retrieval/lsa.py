@@ -14,7 +14,6 @@ from threadpoolctl import threadpool_limits
 from lib import contracts, corpus
 from lib.engine import Stage
 from lib.retrieval import dense
-from lib.retrieval.parts import shards
 from lib.text import tokens
 
 FAINT = 1e-6  # a text that keeps less than this of its length 1 counts as one without words
@@ -69,9 +68,9 @@ def _encode(table: str, out: str, shard: str, config: dict) -> dict:
 
 document_vectors = Stage(
     "lib.retrieval.lsa:document_vectors", "vectors", "vectors", ("documents",), ("dimensions", "seed"),
-    partial(shards, "documents"), partial(_encode, "documents", "vectors"),
+    partial(corpus.shards, "documents"), partial(_encode, "documents", "vectors"),
 )
 query_vectors = Stage(
     "lib.retrieval.lsa:query_vectors", "vectors", "query_vectors", ("documents", "queries"), ("dimensions", "seed"),
-    partial(shards, "queries"), partial(_encode, "queries", "query_vectors"),
+    partial(corpus.shards, "queries"), partial(_encode, "queries", "query_vectors"),
 )

@@ -1,21 +1,10 @@
-"""The parts that the retrieval stages go by: documents or queries, and the lists of a part of queries."""
+"""The lists that the routes leave of a part of queries."""
 
 from pathlib import Path
 
-from lib import contracts, corpus
-from lib.corpus import Part
+from lib import contracts
 from lib.retrieval import hits
 from lib.retrieval.hits import Hits
-
-
-def shards(table: str, config: dict) -> list[str]:
-    """The part names of `documents` or `queries`."""
-    return [part.shard for part in corpus.parts(config["run"], table)]
-
-
-def part_of(table: str, config: dict, shard: str) -> Part:
-    """Where a part stands among the rows of `documents` or `queries`."""
-    return next(part for part in corpus.parts(config["run"], table) if part.shard == shard)
 
 
 def folders(routes) -> tuple[str, ...]:

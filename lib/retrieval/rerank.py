@@ -18,7 +18,7 @@ from lib.contracts import CUT, TOP
 from lib.draw import first_by_hash
 from lib.engine import Stage
 from lib.retrieval import fusion
-from lib.retrieval.parts import distinct_lists, folders, part_of, shards
+from lib.retrieval.parts import distinct_lists, folders
 
 BATCH = 512  # pairs whose texts are in memory at once
 
@@ -111,7 +111,7 @@ def _table(config: dict, shard: str, query: np.ndarray, doc: np.ndarray) -> pa.T
             return asked["qid"][int(query[some[i]])].as_py(), docids[int(doc[some[i]])].as_py()
 
         scores[some] = score_pairs(by, [queries[q] for q in query[some]], documents, name)
-    first = part_of("queries", config, shard).first
+    first = corpus.part_of("queries", config, shard).first
     return contracts.table("rerank", {"query": query + np.int32(first), "doc": doc, "score": scores, "model": [by.name] * len(query)})
 
 
@@ -123,7 +123,7 @@ def _pairs(shard: str, config: dict) -> dict:
 
 
 def _pool(shard: str, config: dict) -> dict:
-    run, part = Path(config["run"]), part_of("queries", config, shard)
+    run, part = Path(config["run"]), corpus.part_of("queries", config, shard)
     if config["auc_queries"] < 1:
         raise ValueError(f"auc_queries is {config['auc_queries']}; the AUC needs at least 1 query")
     probed = np.array([row for line in contracts.parts(run / "intents/probe") for row in line["probed"]], np.int32)
@@ -135,7 +135,7 @@ def _pool(shard: str, config: dict) -> dict:
     return line | {"queries": len(here)}
 
 
-_by_query = partial(shards, "queries")
+_by_query = partial(corpus.shards, "queries")
 pairs = Stage(
     "lib.retrieval.rerank:pairs", "rerank", "rerank", ("documents", "queries", "hits/dense"),
     ("scorer", "long_tokens"), _by_query, _pairs,

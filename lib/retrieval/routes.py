@@ -20,7 +20,7 @@ from lib.contracts import CUT, DEPTH
 from lib.corpus import imported
 from lib.engine import Stage
 from lib.retrieval import bm25, dense as dense_search, fusion, hits, lsa, ngram
-from lib.retrieval.parts import folders, lists, part_of, shards
+from lib.retrieval.parts import folders, lists
 from lib.retrieval.postings import Statistics, statistics
 
 
@@ -61,7 +61,7 @@ def _search(route: ModuleType, counts: str, out: str, shard: str, config: dict) 
     queries = _queries(route, run)
     part = route.index(documents["text"].to_pylist(), queries)
     known = _total(run, counts, queries.size, str(contracts.parts(Path(run) / counts)))
-    found = route.search(part, known, queries, DEPTH, documents["removed"].to_numpy(), part_of("documents", config, shard).first)
+    found = route.search(part, known, queries, DEPTH, documents["removed"].to_numpy(), corpus.part_of("documents", config, shard).first)
     query, place = np.nonzero(found.doc >= 0)
     rows = {"query": query.astype(np.int32), "doc": found.doc[query, place], "score": found.score[query, place]}
     return contracts.write("partial_hits", contracts.table("partial_hits", rows), Path(run) / out / f"{shard}.parquet")
@@ -79,7 +79,7 @@ def _of_queries(path: Path, first: int, rows: int) -> pa.Table:
 
 
 def _merge(partials: str, out: str, shard: str, config: dict) -> dict:
-    run, (_, first, rows) = Path(config["run"]), part_of("queries", config, shard)
+    run, (_, first, rows) = Path(config["run"]), corpus.part_of("queries", config, shard)
     best = hits.none(rows, DEPTH)
     for line in contracts.parts(run / partials):
         table = _of_queries(run / partials / line["part"], first, rows)
@@ -102,7 +102,7 @@ def _vectors(run: Path, folder: str, shard: str, rows: int) -> np.ndarray:
 
 
 def _dense(shard: str, config: dict) -> dict:
-    run, (_, _, rows) = Path(config["run"]), part_of("queries", config, shard)
+    run, (_, _, rows) = Path(config["run"]), corpus.part_of("queries", config, shard)
     keep = np.flatnonzero(corpus.queries(run, shard, ["keep"])["keep"].to_numpy())
     query = dense_search.checked(_vectors(run, "query_vectors", shard, rows)[keep], "query vectors")
     best = hits.heap(len(keep), DEPTH)
@@ -128,7 +128,7 @@ def _fused(shard: str, config: dict) -> dict:
     return contracts.write("fused", table, run / "fused" / f"{shard}.parquet") | {"repeats": fusion.repeats(routes)}
 
 
-_by_document, _by_query = partial(shards, "documents"), partial(shards, "queries")
+_by_document, _by_query = partial(corpus.shards, "documents"), partial(corpus.shards, "queries")
 
 
 def _lexical(name: str, route: ModuleType) -> tuple[Stage, Stage, Stage]:

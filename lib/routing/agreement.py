@@ -7,15 +7,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lib import contracts
 from lib.routing.gaps import Asked
 from lib.routing.intents import by_query, rows_as
-
-STAGES = ("pick", "long")
 
 
 def training_candidates(told: pa.Table) -> np.ndarray:
     """bool[rows] of a part of the answers to v1: picks and long documents with a label."""
-    return pc.and_(pc.is_in(told["stage"], pa.array(STAGES)), pc.equal(told["answer"], "ok")).to_numpy()
+    return pc.and_(pc.is_in(told["stage"], pa.array(contracts.TRAINED)), pc.equal(told["answer"], "ok")).to_numpy()
 
 
 def to_arbiter(first: np.ndarray, second: np.ndarray) -> np.ndarray:
@@ -38,7 +37,7 @@ def route_arbiter(v1: Asked, second: pa.Table) -> pa.Table:
 
     second: the answers to the set `second` of the same queries. A pair without a valid reply of the second judge is none.
     """
-    said = second.filter(pc.is_in(second["answer"], pa.array(["ok", "unevaluable"]))).select(["query", "doc", "score"]).to_pandas()
+    said = second.filter(pc.is_in(second["answer"], pa.array(contracts.VALID))).select(["query", "doc", "score"]).to_pandas()
     both = v1.told.select(["query", "doc", "score"]).to_pandas().reset_index(names="row").merge(said, on=["query", "doc"], validate="one_to_one")
     first, other = both["score_x"].to_numpy(np.float64), both["score_y"].to_numpy(np.float64)
     split = to_arbiter(first, other)

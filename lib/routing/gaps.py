@@ -6,10 +6,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lib import keys
+from lib import contracts, keys
 from lib.routing.intents import RoutingError, by_query, rows_as
 
-NO_GAP = ("ok", "unevaluable", "withdrawn")  # a withdrawn pair is judged as a source page, before retrieval
 STAGES = ("dense_1_5", "pick", "long")
 REASON = "no valid reply in v1, the last call ended in: "
 
@@ -42,5 +41,5 @@ def route_gaps(v1: Asked, pages: Asked, query: np.ndarray, dense: np.ndarray, fu
 
 
 def _again(part: Asked, wanted: pa.ChunkedArray) -> pa.Table:
-    gap = pc.and_(wanted, pc.invert(pc.is_in(part.told["answer"], pa.array(NO_GAP))))
+    gap = pc.and_(wanted, pc.invert(pc.is_in(part.told["answer"], pa.array(contracts.NO_GAP))))
     return rows_as(part.sent.filter(gap), "v2 gap", pc.binary_join_element_wise(REASON, part.told["answer"].filter(gap), ""))

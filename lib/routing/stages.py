@@ -13,7 +13,7 @@ import pyarrow as pa
 from lib import contracts, corpus, keys
 from lib.draw import unit_hash
 from lib.engine import Stage, part
-from lib.retrieval.parts import distinct_lists, folders, part_of, shards
+from lib.retrieval.parts import distinct_lists, folders
 from lib.routing.agreement import route_arbiter, route_second, training_candidates
 from lib.routing.coverage import check_coverage
 from lib.routing.gaps import Asked, asked, route_gaps
@@ -27,7 +27,7 @@ JUDGED_BY = {"source_page": "06-judge", "v1": "06-judge", "second": "11-agreemen
 
 def _queries(config: dict, shard: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Row numbers, source pages (-1 for none) and the keep mask of one part."""
-    found = part_of("queries", config, shard)
+    found = corpus.part_of("queries", config, shard)
     table = corpus.queries(config["run"], shard, ["source_doc", "keep"])
     rows = np.arange(found.first, found.first + found.rows, dtype=np.int32)
     return rows, table["source_doc"].fill_null(-1).to_numpy(), table["keep"].to_numpy()
@@ -175,7 +175,7 @@ def _judged(*sets: str, beside: tuple[str, ...] = ()) -> Callable[[dict], tuple[
     return inputs
 
 
-_by_query = partial(shards, "queries")
+_by_query = partial(corpus.shards, "queries")
 source_pages = Stage("lib.routing.stages:source_pages", "intents", "intents/source_page", ("queries",), ("short_chars",), _by_query, _source_pages)
 probe = Stage(
     "lib.routing.stages:probe", "intents", "intents/probe", lambda config: ("documents", "queries", *folders(config["routes"])),

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lib import contracts
+from lib.student import scored as scores
 
 VERSIONS = ("v1", "v2 gap", "v2")
 CANDIDATES = {  # the stages in words, in the order of the tables
@@ -68,14 +69,12 @@ def student(run: str | Path, version: str, labelled: bool = True) -> pd.DataFram
     A score counts for the stage in which its pair was sent.
     """
     run, sent, scored = Path(run), Counter(), Counter()
-    scores = run / "scores" / version
-    units = [line["part"] for line in contracts.parts(scores)] if labelled else []
     for line in contracts.parts(run / "intents" / version):
         part = contracts.read_part("intents", run / "intents" / version / line["part"], ["query", "doc", "stage", "judge"])
         part = part.filter(pc.equal(part["judge"], "student"))
         sent.update(counted(part["stage"]))
-        for unit in (unit for unit in units if unit.startswith(Path(line["part"]).stem + "-")):
-            found = contracts.read_part("scores", scores / unit, ["query", "doc"]).join(part, ["query", "doc"], join_type="inner")
+        if labelled:
+            found = scores.read(run, version, Path(line["part"]).stem, ["query", "doc"]).join(part, ["query", "doc"], join_type="inner")
             scored.update(counted(found["stage"]))
     rows = [{"version": version, "stage": stage, "sent": sent[stage], "judged": scored[stage] if labelled else None} for stage in sorted(sent)]
     return pd.DataFrame(rows, columns=["version", "stage", "sent", "judged"])

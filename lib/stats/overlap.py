@@ -12,15 +12,17 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 
 from lib import contracts, corpus, keys
 from lib.judge import answers
 from lib.stats.agreement import Agreement, of_table
+from lib.student import scored
 from lib.student.cuts import label_of
 from lib.student.examples import normalised
 
 PARTS = {"pick": "picks", "long": "long", "source_page": "source pages", "trial": "trial"}  # by stage of the LLM's label
-ANSWERS, SCORES = ("source_page", "v1", "v2_gap", "v2"), ("v1", "v2")  # the first set that labels a pair wins
+ANSWERS = ("source_page", "v1", "v2_gap", "v2")  # the first set that labels a pair wins
 LEFT_OUT = ("null", "training pairs", "equal texts")
 CHECKED, UNSEEN = "all", "no training query"
 
@@ -126,12 +128,7 @@ def _pairs(run: Path) -> Iterator[pd.DataFrame]:
 
 
 def _scores(run: Path, shard: str) -> pd.DataFrame:
-    found = [contracts.TABLES["scores"].empty_table().select(["query", "doc", "score"]).to_pandas()]
-    for name in SCORES:
-        folder = run / "scores" / name
-        units = [line["part"] for line in contracts.parts(folder) if line["part"].startswith(f"{shard}-")]
-        found += [contracts.read_part("scores", folder / unit, ["query", "doc", "score"]).to_pandas() for unit in units]
-    return pd.concat(found, ignore_index=True)
+    return pa.concat_tables([scored.read(run, name, shard, ["query", "doc", "score"]) for name in scored.SETS]).to_pandas()
 
 
 def overlap_table(found: dict[str, Part]) -> pd.DataFrame:

@@ -5,7 +5,7 @@ never stand on both sides: the split goes by the hash of the normalised query te
 """
 
 from collections.abc import Iterable
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -15,8 +15,6 @@ import pyarrow.compute as pc
 from lib import contracts, corpus, engine, paths, text
 from lib.corpus import index
 from lib.engine import Stage
-
-STAGES = ("pick", "long")  # the rank band of the pairs that the model labels later
 
 
 def normalised(query: str) -> str:
@@ -85,7 +83,7 @@ def _labelled(config: dict, part: corpus.Part) -> dict[str, np.ndarray]:
     path = Path(config["run"]) / folder / f"{part.shard}.parquet"
     if folder == "answers/v1":
         table = contracts.read_part("answers", path, ["query", "doc", "stage", "answer", "score"])
-        table = table.filter(pc.and_(pc.equal(table["answer"], "ok"), pc.is_in(table["stage"], pa.array(STAGES))))
+        table = table.filter(pc.and_(pc.equal(table["answer"], "ok"), pc.is_in(table["stage"], pa.array(contracts.TRAINED))))
         query, doc, label = (table[name].to_numpy() for name in ("query", "doc", "score"))
     else:
         table = contracts.read_part("labels", path, ["qid", "docid", "label"])
@@ -130,19 +128,15 @@ def _examples(shard: str, config: dict) -> dict:
     run = Path(config["run"])
     contents = " ".join(contracts.contents(run / name) for name in (_folder(config), "queries"))
     held = _held(config["run"], config["labels_from"], config["held_queries"], contents)
-    rows = _labelled(config, next(part for part in corpus.parts(run, "queries") if part.shard == shard))
+    rows = _labelled(config, corpus.part_of("queries", config, shard))
     out = np.isin(rows["query"], np.fromiter(held, np.int32, len(held)))
     line = contracts.write("examples", contracts.table("examples", rows | {"held_out": out}), run / "examples" / f"{shard}.parquet")
     sizes = (int((~out).sum()), len(np.unique(rows["query"][~out])), int(out.sum()), len(np.unique(rows["query"][out])))
     return line | dict(zip(COUNTS, sizes, strict=True))
 
 
-def _shards(config: dict) -> list[str]:
-    return [part.shard for part in corpus.parts(config["run"], "queries")]
-
-
 def _inputs(config: dict) -> tuple[str, ...]:
     return ("documents", "queries", _folder(config))
 
 
-examples = Stage("lib.student.examples:examples", "examples", "examples", _inputs, ("labels_from", "held_queries"), _shards, _examples)
+examples = Stage("lib.student.examples:examples", "examples", "examples", _inputs, ("labels_from", "held_queries"), partial(corpus.shards, "queries"), _examples)

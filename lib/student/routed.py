@@ -9,22 +9,21 @@ from pathlib import Path
 import numpy as np
 import pyarrow.compute as pc
 
-from lib import contracts, corpus, engine
+from lib import contracts, corpus, engine, keys
 from lib.engine import Stage
 from lib.packed import pairs
 from lib.student import tokens, units
-
-SETS = ("v1", "v2")
+from lib.student.scored import SETS
 
 
 def distinct(query: np.ndarray, doc: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The pairs by query, then document; ValueError for one that stands twice."""
-    order = np.lexsort((doc, query))
-    query, doc = query[order], doc[order]
-    twice = np.flatnonzero((query[1:] == query[:-1]) & (doc[1:] == doc[:-1]))
-    if len(twice):
-        raise ValueError(f"query {query[twice[0]]} and document {doc[twice[0]]} go to the relevance model twice ({len(twice)} such pairs); route again")
-    return query, doc
+    found = keys.of_pairs(query, doc)
+    if len(twice := keys.repeated(found)):
+        query, doc = divmod(int(twice[0]), 1 << 32)
+        raise ValueError(f"query {query} and document {doc} go to the relevance model twice ({len(twice)} such pairs); route again")
+    order = np.argsort(found)
+    return query[order], doc[order]
 
 
 def _run(name: str, shard: str, config: dict) -> dict:
@@ -41,15 +40,11 @@ def _run(name: str, shard: str, config: dict) -> dict:
     return line | {"tokens": int(lengths.sum()), "units": of_units, "cut queries": cuts.queries, "cut documents": cuts.documents}
 
 
-def _shards(config: dict) -> list[str]:
-    return [part.shard for part in corpus.parts(config["run"], "queries")]
-
-
 def _stage(name: str) -> Stage:
     inputs = ("queries", f"intents/{name}", "tokens/queries", "tokens/documents")
     return Stage(
         f"lib.student.routed:{name}", "student_pairs", f"student_pairs/{name}", inputs, ("pair_tokens", "unit_tokens", "tokenizer"),
-        _shards, partial(_run, name),
+        partial(corpus.shards, "queries"), partial(_run, name),
     )
 
 

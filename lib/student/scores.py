@@ -14,7 +14,8 @@ import numpy as np
 from lib import contracts, engine
 from lib.engine import Stage
 from lib.packed import flops
-from lib.student import opening, routed, tokens, units
+from lib.student import opening, tokens, units
+from lib.student.scored import SETS
 
 OPTIONS = ("arm", "step", "checkpoint", "row_tokens", "gate_pairs", "unit_tokens", "pair_tokens", "seed")
 
@@ -78,5 +79,5 @@ def _stage(name: str) -> Stage:
     return Stage(f"lib.student.scores:{name}", "scores", f"scores/{name}", inputs, OPTIONS, lambda config: list(loads(config, name)), partial(_run, name))
 
 
-v1, v2 = map(_stage, routed.SETS)
+v1, v2 = map(_stage, SETS)
 STAGES = {"v1": v1, "v2": v2}

@@ -89,9 +89,8 @@ def load(run: str | Path) -> Tokens:
 
 def pair_lengths(tokens: Tokens, query: np.ndarray, doc: np.ndarray, template: Template, limit: int) -> tuple[np.ndarray, Cuts]:
     """Tokens of each pair of rows as the model reads it, int64[n], and how many are cut; no text is read."""
-    whole = tokens.queries.lengths[query], tokens.documents.lengths[doc]
-    kept = pairs.cut(*whole, limit, template.tokens)
-    return kept[0] + kept[1] + template.tokens, Cuts(*(int((a < b).sum()) for a, b in zip(kept, whole, strict=True)))
+    asked, read, cuts = pairs.kept(tokens.queries.lengths[query], tokens.documents.lengths[doc], template, limit)
+    return asked + read + template.tokens, cuts
 
 
 def join(tokens: Tokens, query: np.ndarray, doc: np.ndarray, template: Template, limit: int) -> tuple[Ragged, Cuts]:
@@ -147,9 +146,7 @@ def _encode(name: str, shard: str, options: dict) -> dict:
 
 
 def _stage(name: str) -> Stage:
-    def shards(options: dict) -> list[str]:
-        return [part.shard for part in corpus.parts(options["run"], name)]
-
+    shards = partial(corpus.shards, name)
     return Stage(f"lib.student.tokens:{name}", "tokens", f"tokens/{name}", (name,), ("pair_chars", "tokenizer"), shards, partial(_encode, name))
 
 
