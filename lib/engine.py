@@ -102,8 +102,7 @@ def map(stage: Stage, config: dict, workers: int | str = 1) -> list[dict]:
     workers: 1 is this process, n are n processes, "ray" is one Ray task a shard.
     Parts of a former configuration are removed. The folder is unfinished while it is worked on.
     """
-    for module in sources.closure(stage.name.partition(":")[0]):
-        trace.record("import", module)  # also when every shard is done and nothing is imported
+    sources.stand_on(stage.name.partition(":")[0])
     folder = Path(config["run"]) / stage.out
     with processes.lock(Path(config["run"])):
         wanted, shards = key(stage, config), stage.shards(config)

@@ -80,6 +80,17 @@ def child(module: str, *arguments: str, **options) -> subprocess.Popen:
 
 
 @contextmanager
+def attended(started: subprocess.Popen) -> Iterator[None]:
+    """Where the block is left by an error or an interrupt, the child is told to end and waited for."""
+    try:
+        yield
+    except BaseException:
+        started.terminate()
+        started.wait()
+        raise
+
+
+@contextmanager
 def one_sentence(module: str) -> Iterator[None]:
     """In a child: an error ends it with exit code 1 and one sentence on stderr, which begins with the module's name.
 

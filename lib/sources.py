@@ -4,7 +4,7 @@ import ast
 import functools
 from pathlib import Path
 
-from lib import files, paths
+from lib import files, paths, trace
 
 
 def file(module: str) -> Path | None:
@@ -42,6 +42,12 @@ def closure(module: str) -> list[str]:
         if "." in name:
             todo.append(name.rpartition(".")[0])  # importing a.b runs a/__init__.py
     return sorted(found)
+
+
+def stand_on(module: str) -> None:
+    """Record that this process stands on a module and its closure, also where nothing is left to do and nobody imports them."""
+    for name in closure(module):
+        trace.record("import", name)
 
 
 def hashes(module: str) -> dict[str, str]:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from lib import processes, sources, trace
+from lib import processes, sources
 from lib.judge import turns
 from lib.judge.pairs import Pairs
 from lib.judge.prompt import Judge
@@ -40,8 +40,7 @@ def ask(run: str | Path, intents_set: str, by: Judge, url: str, **options) -> Su
 
 def ask_sets(run: str | Path, sets: Sequence[str], by: Judge, url: str, **options) -> list[Summary]:
     """`ask` for several sets, one after the other, by one client."""
-    for module in sources.closure("lib.judge.client"):
-        trace.record("import", module)  # also when nothing is owed and no child imports them
+    sources.stand_on("lib.judge.client")
     common = {"run": str(run), "base_url": url, "model": by.model, "parameters": by.parameters, "prompt": str(by.prompt.path)} | options
     configs = [turns.checked(Config(set=name, **common)) for name in sets]
     with processes.lock(Path(run)):
@@ -62,16 +61,12 @@ def _run_child(configs: list[Config]) -> dict[str, Summary]:
             path.write_text(json.dumps(config._asdict()))
         child = processes.child("lib.judge.client", *map(str, written), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         last = ""
-        try:
+        with processes.attended(child):  # told to end, it writes what is in flight
             for line in child.stderr:
                 print(line, end="", file=sys.stderr, flush=True)
                 last = line.strip() or last
             said = [json.loads(line) for line in child.stdout]
             code = child.wait()
-        except BaseException:
-            child.terminate()  # it writes what is in flight, then ends
-            child.wait()
-            raise
     if code != 0:
         reason = last.removeprefix("lib.judge.client: ") if last else "it said nothing"
         raise JudgeStopped(f"the judge client ended with {code}: {reason}; run again to go on, what came back is kept")

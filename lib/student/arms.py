@@ -64,8 +64,7 @@ def train(run: str | Path, arms: Mapping[str, Mapping], **options) -> None:
     is not among them. TrainingStopped says in one sentence why the trainer ended early, ValueError which file of an arm that
     is there is not as training left it: nothing of it is trained anew unasked.
     """
-    for module in sources.closure(MODULE):
-        trace.record("import", module)  # also when every arm is done and no child imports them
+    sources.stand_on(MODULE)
     run, made = Path(run), checked(arms, Options(**options))
     with processes.lock(run):
         left = {name: dict(settings) for name, settings in arms.items() if not finished(run, name, key(run, settings, made), made)}
@@ -187,7 +186,7 @@ def _run_child(config: dict) -> None:
         child = processes.child("torch.distributed.run", "--standalone", "--nproc-per-node", count, "-m", MODULE, str(path),
                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=os.environ | {STARTED_BY: str(os.getpid())})
         own, killed, last = "", "", ""
-        try:
+        with processes.attended(child):
             for line in child.stdout:
                 last = line.strip() or last
                 own = own or (line.strip().removeprefix(f"{MODULE}: ") if line.startswith(f"{MODULE}: ") else "")
@@ -196,10 +195,6 @@ def _run_child(config: dict) -> None:
                 if match := _KILLED.search(line):
                     killed = f"a process was killed by {match[1]} (was memory short?)"
             code = child.wait()
-        except BaseException:
-            child.terminate()
-            child.wait()
-            raise
     if code != 0:
         reason = f"{own};" if own else f"{killed or last or 'it said nothing'}; run again to go on,"  # its own words end in a way out
         raise TrainingStopped(f"the trainer ended with {code}: {reason} finished checkpoints are kept")

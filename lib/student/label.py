@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from lib import engine, files, processes, sources, trace
+from lib import engine, files, processes, sources
 from lib.student import checkpoints, opening, routed, scores, tokens
 from lib.student.workers import run as run_workers
 
@@ -43,8 +43,7 @@ def label(run: str | Path, name: str, arm: str = "larger", step: int = 0, *, wor
     `workers` children, one a device, each open the gate and score their share of the units that are not done. Where all are,
     none is started. `lib.student.workers.LabellingStopped` says in one sentence why one ended early; run again to go on.
     """
-    for module in sources.closure("lib.student.worker"):
-        trace.record("import", module)  # also when every unit is done and no child imports them
+    sources.stand_on("lib.student.worker")
     with processes.lock(Path(run)):
         config = prepare(run, name, arm, step, **options)
         stage = scores.STAGES[name]
