@@ -8,19 +8,9 @@ import json
 import re
 
 import pytest
-from whole_tables import same, table, views
+from whole_tables import db, run, same, table  # noqa: F401
 
 from lib import paths
-
-
-@pytest.fixture(scope="module")
-def run(tiny_home):
-    return tiny_home / "runs" / "tiny"
-
-
-@pytest.fixture(scope="module")
-def db(run):
-    return views(run)
 
 
 def test_corpus(run, db):

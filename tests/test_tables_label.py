@@ -4,12 +4,7 @@ import json
 
 import duckdb
 import pytest
-from whole_tables import table
-
-
-@pytest.fixture(scope="module")
-def run(tiny_home):
-    return tiny_home / "runs" / "tiny"
+from whole_tables import run, table  # noqa: F401
 
 
 def test_labelling_counts_every_pair_routed_to_the_model(run):

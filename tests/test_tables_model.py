@@ -4,7 +4,7 @@ import math
 
 import duckdb
 import pytest
-from whole_tables import table
+from whole_tables import run, same_in_order, table  # noqa: F401
 
 SQL = """
 create view documents as select row_number() over () - 1 as doc, text from read_parquet('{run}/documents/*.parquet');
@@ -41,26 +41,10 @@ STAGES = {"pick": "picks", "long": "long", "source_page": "source pages", "trial
 
 
 @pytest.fixture(scope="module")
-def run(tiny_home):
-    return tiny_home / "runs" / "tiny"
-
-
-@pytest.fixture(scope="module")
 def db(run):
     database = duckdb.connect()
     database.execute(SQL.format(run=run))
     return database
-
-
-def same(found, expected):
-    """Cells of a CSV against values in the same order: text as text, numbers to 10 digits, an empty cell as None."""
-    assert len(found) == len(expected) > 0
-    for cells, values in zip(found, expected, strict=True):
-        for cell, value in zip(cells, values, strict=True):
-            if value is None or isinstance(value, str):
-                assert cell == (value or ""), (cells, values)
-            else:
-                assert cell != "" and math.isclose(float(cell), float(value), rel_tol=1e-10, abs_tol=1e-12), (cells, values)
 
 
 # by checkpoint: R2 within queries, which has no value where no query has two different labels
@@ -78,7 +62,7 @@ fit as (select arm, step, count(*) as pairs, count(distinct query) as queries, 1
 
 def test_checkpoints(run, db):
     expected = db.execute(FIT + "select arm, step, within, exact, kept, flips, pairs, queries from fit order by arm, step").fetchall()
-    same(sorted(table(run, "checkpoints", "arm", "step", "within-query R2", "exact", "LLM 2 kept", "flips", "pairs", "queries"), key=lambda row: (row[0], int(row[1]))), expected)
+    same_in_order(sorted(table(run, "checkpoints", "arm", "step", "within-query R2", "exact", "LLM 2 kept", "flips", "pairs", "queries"), key=lambda row: (row[0], int(row[1]))), expected)
     used = [row for row in table(run, "checkpoints", "arm", "step", "used") if row[2]]
     assert len(used) == 1 and used[0][2] == "used"
     for low, value, high in table(run, "checkpoints", "low", "within-query R2", "high"):
@@ -97,14 +81,14 @@ def test_spread(run, db):
           (select count(*) from heldout h where h.arm = l.arm and h.step = l.step and h.label = l.label and cut = 1) / n,
           (select count(*) from heldout h where h.arm = l.arm and h.step = l.step and h.label = l.label and cut = 2) / n
         from labels l left join n using (arm, step, label) order by arm, label""").fetchall()
-    same(sorted(table(run, "spread", "arm", "step", "LLM label", "pairs", "0", "1", "2")), expected)
+    same_in_order(sorted(table(run, "spread", "arm", "step", "LLM label", "pairs", "0", "1", "2")), expected)
 
 
 def test_heldout(run, db):
     expected = db.execute(FIT + f"""select arm, step, pairs, queries, zeros, ones, twos, between_queries, within, pooled, uncentred, mse
         from fit where (arm, step) in (values {compared(run)}) order by arm""").fetchall()
     columns = ["pairs", "queries", "0", "1", "2", "between-query share", "within-query R2", "pooled R2", "uncentred R2", "MSE"]
-    same(sorted(table(run, "heldout", "arm", "step", *columns)), expected)
+    same_in_order(sorted(table(run, "heldout", "arm", "step", *columns)), expected)
 
 
 def test_arms(run, db):
@@ -122,7 +106,7 @@ def test_reliability_and_scores_by_label(run, db):
     bins = table(run, "reliability", "low", "high", "pairs", "mean score", "mean label")
     assert sum(int(row[2]) for row in bins) == total
     expected = [db.execute(f"select {row[0]}, {row[1]}, count(*), avg(prediction), avg(label) from heldout where {where} and prediction between {row[0]} and {row[1]}").fetchone() for row in bins]
-    same(bins, expected)
+    same_in_order(bins, expected)
     for label in ("0", "1", "2"):
         pairs = sum(int(n) for of, n in table(run, "scores_by_label", "label", "pairs") if of == label)
         assert pairs == db.execute(f"select count(*) from heldout where {where} and label = {label}").fetchone()[0]
@@ -133,7 +117,7 @@ def test_second_judge(run, db):
              count(*) filter ({valid} and {label} is null), count(*) filter (not {valid}) from combined"""
     names = [("LLM judge alone", "first", "true"), ("second judge", "second", "said"), ("combined", "label", "known")]
     expected = [db.execute(one.format(name=name, label=label, valid=valid)).fetchone() for name, label, valid in names]
-    same(table(run, "second_judge", "judge", "pairs", "0", "1", "2", "at least partially relevant", "unevaluable", "no reply"), expected)
+    same_in_order(table(run, "second_judge", "judge", "pairs", "0", "1", "2", "at least partially relevant", "unevaluable", "no reply"), expected)
     assert all(sum(map(int, cells)) == expected[0][1] for cells in table(run, "second_judge", "pairs", "unevaluable", "no reply"))
 
 
@@ -141,7 +125,7 @@ def test_combination(run, db):
     n = db.execute("""select count(*), count(*) filter (said), count(second), count(*) filter (first = second), count(*) filter (first + second = 1), count(*) filter (first + second = 3),
         count(*) filter (abs(first - second) = 2), count(*) filter (disputed), count(*) filter (disputed and third_said), count(label) from combined""").fetchone()
     of = {0: n[0], 1: n[1], 2: n[2], 3: n[2], 4: n[2], 5: n[2], 6: n[1], 7: n[7], 8: n[0]}
-    same(table(run, "combination", "pairs", "of", "share"), [(n[i + 1], of[i], n[i + 1] / of[i] if of[i] else None) for i in range(9)])
+    same_in_order(table(run, "combination", "pairs", "of", "share"), [(n[i + 1], of[i], n[i + 1] / of[i] if of[i] else None) for i in range(9)])
 
 
 # kappa and alpha of the pairs (a, b) of a comparison, from the plain sums over pairs of pairs
@@ -173,7 +157,7 @@ def test_agreement(run, db):
     names = ["n", "exact", "0 against 2", "kappa", "kappa linear", "kappa quadratic", "alpha nominal", "alpha ordinal"]
     expected = [db.execute(MEASURES.format(pairs=pairs)).fetchone() for _, pairs in comparisons(run)]
     assert len(expected) == 1 + 2 * 5
-    same(table(run, "agreement", *names), expected)
+    same_in_order(table(run, "agreement", *names), expected)
     for *values, why in table(run, "agreement", *names, "undefined"):
         assert ("" in values) == bool(why)
 
@@ -184,7 +168,7 @@ def test_agreement_table(run, db):
         for label in (0, 1, 2):
             *counts, n = db.execute(f"select count(*) filter (b = 0), count(*) filter (b = 1), count(*) filter (b = 2), count(*) from ({pairs}) where a = {label}").fetchone()
             expected.append((*key, label, n, *counts, *[count / n if n else None for count in counts]))
-    same(table(run, "agreement_table", "between", "part", "queries", "label", "n", "0", "1", "2", "share 0", "share 1", "share 2"), expected)
+    same_in_order(table(run, "agreement_table", "between", "part", "queries", "label", "n", "0", "1", "2", "share 0", "share 1", "share 2"), expected)
 
 
 def test_overlap(run, db):
@@ -198,7 +182,7 @@ def test_overlap(run, db):
             from (select *, label is not null and not trained and not equal_texts as fresh from overlap) where stage in ({stages})""").fetchone()))
     columns = ["pairs", "null", "training pairs", "equal texts", "checked", "exact", "0 against 2"]
     columns += [f"{name}, no training query" for name in columns[4:]]
-    same(table(run, "overlap", "part", *columns), expected)
+    same_in_order(table(run, "overlap", "part", *columns), expected)
     assert db.execute(f"select count(*) from overlap where stage not in {tuple(STAGES)}").fetchone() == (0,)
     assert all(count > 0 for _, count, *_ in expected), "the run has all four parts"
 

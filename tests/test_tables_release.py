@@ -1,17 +1,7 @@
 """The release of a whole run and its tables, computed again from answers, scores and lists by a plain DuckDB query."""
 
 import pytest
-from whole_tables import RELEASED, same, table, views
-
-
-@pytest.fixture(scope="module")
-def run(tiny_home):
-    return tiny_home / "runs" / "tiny"
-
-
-@pytest.fixture(scope="module")
-def db(run):
-    return views(run)
+from whole_tables import RELEASED, db, run, same, table  # noqa: F401
 
 
 # the first of a pair's answers in the order of the sets, beside the score of the relevance model
