@@ -16,12 +16,12 @@ MODULES = sorted((ROOT / "lib").rglob("*.py"))
 NOTEBOOKS = sorted([*(ROOT / "notebooks").glob("*.ipynb"), *(ROOT / "notebooks" / "bench").glob("*.ipynb")])
 
 # a room may import itself and the rooms before it
-ORDER = "paths trace files processes sources contracts ids text draw keys corpus engine packed retrieval routing judge student release stats report".split()
+ORDER = "paths trace files processes sources contracts ids text draw keys buckets exports corpus engine packed retrieval routing judge student release stats report".split()
 APART = {"judge": {"student"}, "student": {"judge"}}  # side by side
 FOUNDATION = {"paths", "trace", "files", "processes", "sources"}
 # rooms outside the line: what they need; nobody imports sample and plan
 NEEDS = {
-    "qrels": FOUNDATION | {"contracts", "ids", "text", "engine", "report"},
+    "qrels": FOUNDATION | {"contracts", "ids", "text", "buckets", "exports", "engine", "report"},
     "sample": FOUNDATION | {"contracts", "ids", "text", "corpus"},
     "plan": FOUNDATION | {"contracts", "engine"},
 }

@@ -9,7 +9,6 @@ from sklearn.metrics import roc_auc_score
 from lib.keys import of_pairs
 from lib.stats.auc import auc, auc_by_query
 from lib.stats.bootstrap import mean_interval
-from lib.stats.collection import histogram
 from lib.stats.positives import members, positives_at, share_inside
 
 
@@ -34,21 +33,6 @@ def test_members_finds_pairs_of_the_own_query_only():
 def test_an_empty_place_is_no_member_though_document_0_is_one():
     docs = np.array([[-1, 0]], np.int32)
     assert members(docs, np.array([0], np.int32), of_pairs(np.array([0]), np.array([0]))).tolist() == [[False, True]]
-
-
-@given(st.lists(st.floats(0, 100), max_size=30))
-@example([0, 9, 9.5, 10, 19.999, 20, 99.99, 100])
-def test_a_histogram_has_half_open_buckets_a_closed_last_one_and_counts_every_value(values):
-    edges = np.array([0.0, 10, 20, 100])
-    plain = [sum(low <= v < high or v == high == 100 for v in values) for low, high in zip(edges, edges[1:])]
-    assert histogram(np.array(values), edges).tolist() == plain and sum(plain) == len(values)
-
-
-def test_a_histogram_refuses_what_it_cannot_count():
-    with pytest.raises(ValueError, match="1 of 2 values lie outside 0 to 100; widen the edges"):
-        histogram(np.array([1, 100.5]), np.array([0.0, 100]))
-    with pytest.raises(ValueError, match="1 of 2 values are not finite"):
-        histogram(np.array([1, np.nan]), np.array([0.0, 100]))
 
 
 def test_the_interval_does_not_depend_on_the_size_of_the_blocks(monkeypatch):

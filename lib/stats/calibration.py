@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from lib.stats.collection import histogram
+from lib import buckets
 
 
 def reliability(label: np.ndarray, prediction: np.ndarray, bins: int = 10) -> pd.DataFrame:
@@ -41,7 +41,7 @@ def scores_by_label(label: np.ndarray, prediction: np.ndarray, labels: Sequence[
         low, high = prediction.min(), prediction.max()
         edges = np.linspace(low, high if high > low else low + 1, bins + 1)
         for one in labels:
-            counts = histogram(prediction[label == one], edges)
+            counts = buckets.count(prediction[label == one], edges)
             shares = counts / (counts.sum() or np.nan)
             rows.append(pd.DataFrame({"label": one, "low": edges[:-1], "high": edges[1:], "pairs": counts, "share": shares}))
     return pd.concat(rows, ignore_index=True) if rows else pd.DataFrame({name: [] for name in ("label", "low", "high", "pairs", "share")})

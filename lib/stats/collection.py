@@ -22,17 +22,3 @@ def contents(run: str | Path, long_tokens: int) -> pd.DataFrame:
         "queries kept for retrieval": int(queries["keep"].to_numpy().sum()),
     }
     return pd.DataFrame({"fact": list(facts), "count": pd.array(list(facts.values()), dtype="Int64")})
-
-
-def histogram(values: np.ndarray, edges: np.ndarray) -> np.ndarray:
-    """Counts in the half-open buckets [edge, next edge), the last one closed.
-
-    A value that is not finite or lies outside raises ValueError: every input is counted.
-    """
-    values = np.asarray(values, dtype=np.float64)
-    if not np.isfinite(values).all():
-        raise ValueError(f"{int((~np.isfinite(values)).sum())} of {len(values)} values are not finite; count them apart")
-    counts = np.histogram(values, edges)[0]
-    if counts.sum() != len(values):
-        raise ValueError(f"{len(values) - counts.sum()} of {len(values)} values lie outside {edges[0]:g} to {edges[-1]:g}; widen the edges")
-    return counts

@@ -9,10 +9,9 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lib import contracts
+from lib import buckets, contracts
 from lib.judge import answers
 from lib.stats.bootstrap import mean_interval
-from lib.stats.collection import histogram
 from lib.stats.judged import place
 from lib.student.cuts import label_of
 
@@ -58,7 +57,7 @@ def score_histogram(run: str | Path, version: str = "v1") -> pd.DataFrame:
     pairs = np.zeros(len(edges) - 1, np.int64)
     for line in contracts.parts(folder):
         scores = contracts.read_part("scores", folder / line["part"], ["score"])["score"].to_numpy()
-        pairs += histogram(np.clip(scores, edges[0], edges[-1]), edges)
+        pairs += buckets.count(np.clip(scores, edges[0], edges[-1]), edges)
     return pd.DataFrame({"low": edges[:-1], "high": edges[1:], "pairs": pairs})
 
 

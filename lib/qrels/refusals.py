@@ -1,0 +1,13 @@
+"""How a step says no: nothing was written, or everything was written and something is left to settle."""
+
+
+class Refused(ValueError):
+    """A step did nothing: one sentence that names the file, the cell or line, the value and the way out."""
+
+
+class Unsettled(Refused):
+    """A step wrote what it could, and these lines are left: each names what it is about and the way out."""
+
+    def __init__(self, lines: list[str]):
+        self.lines = list(lines)
+        super().__init__("\n".join(lines))
