@@ -1,0 +1,106 @@
+"""The command line of the qrels line: `python -m lib.qrels STEP`."""
+
+import argparse
+import os
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+from lib.processes import Locked
+from lib.qrels import options
+from lib.qrels.refusals import Refused, Unsettled
+from lib.qrels.work import Work
+
+def _given(value: str | None, option: str, variable: str) -> str:
+    if not value:
+        raise Refused(f"{option} is not given; give it, or set {variable}")
+    return value
+
+
+def _run(given: argparse.Namespace) -> Iterable[str]:
+    """The lines of one step; modules are imported by the step that needs them, so that each starts fast."""
+    work = Work(Path(given.work_dir))
+    match given.step:
+        case "candidates":
+            from lib.qrels import candidates
+
+            workbook = Path(_given(given.workbook, "--workbook", "QRELS_WORKBOOK"))
+            return candidates.write(work, workbook, Path(_given(given.questions, "--questions", "QRELS_QUESTIONS")), given.columns)
+        case "fetch":
+            from lib.qrels import documents
+
+            ids = documents.ids(work, qid=given.qid, ids_file=given.ids_file)
+            return documents.fetch(work, ids, _given(given.doc_cmd, "--doc-cmd", "QRELS_DOC_CMD"), given.workers, given.timeout, given.tries)
+        case "worksheet" if given.html:
+            from lib.qrels import page
+
+            return page.write(work, given.qid)
+        case "worksheet":
+            from lib.qrels import worksheet
+
+            return worksheet.render(work, given.qid, given.max_chars)
+        case "verdicts":
+            from lib.qrels import verdicts
+
+            return verdicts.record_all(work) if given.all else verdicts.record(work, given.qid)
+        case "build":
+            from lib.qrels import build
+
+            return build.build(work, given.out or work.qrels)
+        case "expand":
+            return _expand(work, given)
+        case "stats":
+            from lib.qrels import stats
+
+            return stats.write(given.file, given.outdir, given.figwidth, given.png)
+        case "near-dup":
+            from lib.qrels import near_stats
+
+            return near_stats.write(given.file, given.outdir, given.figwidth, given.png)
+        case "release":
+            from lib.qrels import release
+
+            near_dups = Path(given.near_dup_dir) if given.near_dup_dir and not given.corpus else None
+            return release.release(work, given.file or work.expanded, given.outdir, near_dups, given.corpus, given.texts)
+    from lib.qrels import status
+
+    return status.lines(work)
+
+
+def _expand(work: Work, given: argparse.Namespace) -> Iterable[str]:
+    from lib.qrels import expansion
+
+    match given.inner:
+        case "scan":
+            near_dups = Path(_given(given.near_dup_dir, "--near-dup-dir", "QRELS_NEAR_DUP_DIR"))
+            return expansion.scan(work, given.qrels or work.qrels, near_dups, Path(_given(given.exact_dups, "--exact-dups", "QRELS_EXACT_DUPS")))
+        case "render":
+            return expansion.render(work, given.qid, given.qrels or work.qrels, given.max_chars)
+        case "apply":
+            return expansion.apply(work, given.qid, given.decisions)
+    return expansion.export(work, given.qrels or work.qrels, given.out or work.expanded)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Exit 1 with what was refused or is left to settle, 2 where the command line is wrong."""
+    sys.stdout.reconfigure(encoding="utf-8")  # a text is shown as it is, whatever the locale
+    given = options.parser().parse_args(arguments)
+    try:
+        for line in _run(given):
+            print(line)
+        sys.stdout.flush()
+    except BrokenPipeError:  # `| head` has seen enough; what was not printed was not shown
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+    except KeyboardInterrupt:
+        sys.exit("stopped; run it again to go on")
+    except Unsettled as left:
+        sys.stdout.flush()
+        sys.exit(f"lib.qrels: left to settle:\n{left}")
+    except (ValueError, OSError, Locked) as error:
+        sys.stdout.flush()
+        sys.exit(f"lib.qrels: {error}")
+
+
+if __name__ == "__main__":
+    main()
