@@ -56,8 +56,8 @@ def shares(axes, names: list[str], frame) -> None:
     axes.legend(ncols=len(frame.columns), loc="lower center", bbox_to_anchor=(0.5, 1))
 
 
-def save(figure: Figure, folder: str | Path, name: str) -> None:
-    """Write NAME.png and NAME.pdf, canvas uncut and without dates, so that a second run gives the same bytes."""
-    for suffix, metadata in (("png", {"Software": None}), ("pdf", {"CreationDate": None, "ModDate": None})):
+def save(figure: Figure, folder: str | Path, name: str, png: bool = True) -> None:
+    """Write NAME.pdf and NAME.png, canvas uncut and without dates, so that a second run gives the same bytes."""
+    for suffix, metadata in (("pdf", {"CreationDate": None, "ModDate": None}), ("png", {"Software": None}))[: 1 + png]:
         with files.whole(Path(folder) / f"{name}.{suffix}") as temporary:
             figure.savefig(temporary, format=suffix, metadata=metadata)
