@@ -95,6 +95,8 @@ def main(arguments: list[str] | None = None) -> None:
     except KeyboardInterrupt:
         sys.exit("stopped; run it again to go on")
     except Unsettled as left:
+        for line in left.told:
+            print(line)
         sys.stdout.flush()
         sys.exit(f"lib.qrels: left to settle:\n{left}")
     except (ValueError, OSError, Locked) as error:

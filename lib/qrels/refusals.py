@@ -6,8 +6,11 @@ class Refused(ValueError):
 
 
 class Unsettled(Refused):
-    """A step wrote what it could, and these lines are left: each names what it is about and the way out."""
+    """A step wrote what it could, and these lines are left: each names what it is about and the way out.
 
-    def __init__(self, lines: list[str]):
-        self.lines = list(lines)
+    `told` are the lines that the step would have given back.
+    """
+
+    def __init__(self, lines: list[str], told: list[str] = ()):
+        self.lines, self.told = list(lines), list(told)
         super().__init__("\n".join(lines))

@@ -1,0 +1,159 @@
+"""The full texts of the documents: fetched by a command, kept by id with their hashes, and what is missing with its reason."""
+
+import hashlib
+import threading
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from pathlib import Path
+from typing import NamedTuple
+
+from lib import files, paths, processes
+from lib import ids as spelling
+from lib.qrels import command as commands
+from lib.qrels import pools
+from lib.qrels import work as places
+from lib.qrels.refusals import Refused, Unsettled
+from lib.qrels.work import Work
+
+_BACKOFF = 0.2  # seconds before the second try, twice as long before each later one
+_LONGEST = 5.0
+
+
+class Document(NamedTuple):
+    docid: str
+    text: str
+    sha256: str  # of the UTF-8 bytes
+
+
+class Gap(Refused):
+    """The text of a document is not there; `reason` says why."""
+
+    def __init__(self, docid: str, reason: str):
+        self.docid, self.reason = docid, reason
+        super().__init__(f"the text of document {docid} is missing ({reason}); run python -m lib.qrels fetch")
+
+
+def text(work: Work, docid: str) -> Document:
+    """The cached text of a document, in either spelling of its id; raises Gap where there is none that its hash vouches for."""
+    docid = spelling.api(docid)
+    target = work.text(docid)
+    try:
+        known = places.parse(files.read_bytes(target.with_suffix(".json")).decode("utf-8"))
+        if known["docid"] != docid:
+            raise Gap(docid, f"{paths.shown(target)} belongs to another document")
+        if "gap" in known:
+            raise Gap(docid, str(known["gap"]))
+        expected = known["sha256"]
+    except FileNotFoundError:
+        raise Gap(docid, "it was not fetched yet") from None
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        if isinstance(error, Gap):
+            raise
+        raise Gap(docid, f"{paths.shown(target.with_suffix('.json'))} is damaged") from error
+    try:
+        data = files.read_bytes(target)
+        if hashlib.sha256(data).hexdigest() == expected:
+            return Document(docid, data.decode("utf-8"), expected)
+    except (FileNotFoundError, UnicodeDecodeError):
+        pass
+    raise Gap(docid, f"{paths.shown(target)} is not the text that was fetched")
+
+
+def occurs(sentence: str, text: str) -> bool:
+    """Whether a sentence stands in a text, both with each run of white space taken as one blank; all else counts. A blank one does not."""
+    sentence = " ".join(sentence.split())
+    return bool(sentence) and sentence in " ".join(text.split())
+
+
+def ids(work: Work, qid: str | None = None, ids_file: str | Path | None = None) -> list[str]:
+    """The documents of all pools, of one question's, or of a file that holds a JSON list of ids; sorted, in the API spelling.
+
+    All of a pool counts, also what a vote has decided: quotes and standards are checked against the texts.
+    """
+    if ids_file is not None:
+        return _listed(Path(ids_file))
+    questions = pools.read(work).values() if qid is None else [pools.question(work, qid)]
+    return sorted({entry["docid"] for question in questions for entry in question["pool"]})
+
+
+def _listed(path: Path) -> list[str]:
+    found = places.read_json(path, "give a JSON list of document ids, as expand scan writes it")
+    if not isinstance(found, list):
+        raise Refused(f"{paths.shown(path)} holds a {type(found).__name__}; give a JSON list of document ids")
+    for place, docid in enumerate(found, 1):
+        if fault := spelling.fault(docid):
+            raise Refused(f"{paths.shown(path)}: id {place}, {docid!r}, {fault}; give a JSON list of document ids, each in quotes")
+    return sorted(set(map(spelling.api, found)))
+
+
+def fetch(work: Work, docids: Iterable[str], command: str, workers: int = 4, timeout: float = 60.0, tries: int = 3) -> list[str]:
+    """Cache the text of each document, as `command DOCID` prints it; `workers` commands run at once, each for `timeout` seconds at most.
+
+    What is cached already is not asked for again, a gap is. A command that gives no document is asked `tries` times;
+    then the reason is recorded, and the gaps are raised together as Unsettled. A program that cannot be started stops all.
+    What was fetched before an end of any kind stays, and nothing half-written counts.
+    """
+    docids, words = list(docids), commands.words(command)
+    for docid in docids:
+        if fault := spelling.fault(docid):
+            raise Refused(f"the document id {docid!r} {fault}; give legal ids")
+    wanted = sorted(set(map(spelling.api, docids)))
+    with processes.lock(work.folder / "docs"):
+        for leftover in (work.folder / "docs").glob(".*.tmp-*"):  # of a run that was killed while it wrote
+            leftover.unlink(missing_ok=True)
+        missing = [docid for docid in wanted if not _cached(work, docid)]
+        gaps = _fetch_all(work, missing, words, workers, timeout, tries)
+    told = (
+        f"documents: {len(wanted):,} asked for, {len(wanted) - len(missing):,} cached before, "
+        f"{len(missing) - len(gaps):,} fetched, {len(gaps):,} {'gap' if len(gaps) == 1 else 'gaps'}"
+    )
+    if gaps:
+        lines = [f"document {docid} is a gap: {gaps[docid]}; mend that and run fetch again" for docid in sorted(gaps)]
+        raise Unsettled(lines, [told])
+    return [told]
+
+
+def _cached(work: Work, docid: str) -> bool:
+    try:
+        return bool(text(work, docid))
+    except Gap:
+        return False
+
+
+def _fetch_all(work: Work, docids: list[str], words: list[str], workers: int, timeout: float, tries: int) -> dict[str, str]:
+    """The gaps among the documents with their reasons, once every document was tried."""
+    stop, gaps = threading.Event(), {}
+    with ThreadPoolExecutor(max(1, workers)) as pool:
+        try:
+            asked = {pool.submit(_fetch_one, work, docid, words, timeout, tries, stop): docid for docid in docids}
+            for future in as_completed(asked):
+                if reason := future.result():
+                    gaps[asked[future]] = reason
+        except BaseException:  # an interrupt, a full disk, a program that is not there: the commands under way are killed
+            stop.set()
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+    return gaps
+
+
+def _fetch_one(work: Work, docid: str, words: list[str], timeout: float, tries: int, stop: threading.Event) -> str | None:
+    """Write a document's text, then what is known of it; or the gap, whose reason is given back."""
+    target, done = work.text(docid), 0
+    known = target.with_suffix(".json")
+    reason = "its id begins with '-', which the command would read as an option"
+    while done < max(1, tries) and not docid.startswith("-"):
+        if done and stop.wait(min(_LONGEST, _BACKOFF * 2 ** (done - 1))):
+            raise commands.Stopped
+        try:
+            answer = commands.answer(words, docid, timeout, stop)
+        except commands.NoAnswer as error:
+            done, reason = done + 1, str(error)
+            continue
+        data = answer.encode("utf-8")
+        with files.whole(target) as temporary:
+            temporary.write_bytes(data)
+        files.write_json(known, {"docid": docid, "sha256": hashlib.sha256(data).hexdigest(), "chars": len(answer)})
+        return None
+    target.unlink(missing_ok=True)
+    files.write_json(known, {"docid": docid, "gap": reason, "tries": done})
+    return reason
