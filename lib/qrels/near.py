@@ -1,0 +1,149 @@
+"""Neighbours in near-duplicate files of millions of rows, without reading a column into Python.
+
+Two passes a file: the id column alone, which says where the wanted rows lie; then only the row groups that hold one, of which
+only those rows leave Arrow. What was found is kept for later rounds, until a file of the folder changes.
+"""
+
+import os
+from collections.abc import Collection, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lib import files, ids, paths
+from lib.qrels import near_schema, reverse
+from lib.qrels.refusals import Refused
+
+WORKERS = min(4, len(os.sched_getaffinity(0)))  # files at once
+DIGITS = 12  # a sequence number is looked for with zeros before it up to so many digits
+FOUND = pa.schema({"docid": pa.string(), "neighbour": pa.list_(pa.string()), "jaccard": pa.list_(pa.float32())})
+
+
+class Row(NamedTuple):
+    """A wanted row: its document (API spelling), where it lies, and its list as (neighbour as it stands, Jaccard)."""
+
+    docid: str
+    path: Path
+    row: int
+    duplicates: list[tuple[str, float]]
+
+
+def neighbours(folder: Path, docids: Collection[str], cache: Path) -> dict[str, dict[str, float]]:
+    """The near-duplicates of each document, by edges in both directions: {docid: {docid: Jaccard}}.
+
+    Ids are taken in either spelling and given in the API spelling, sorted. Jaccards are float32; where edges of one pair
+    disagree, the largest counts; a document's edge to itself does not. Refused where a document has no row or two, or a file
+    is damaged. `cache` is a folder of this function's own.
+    """
+    folder, cache = Path(folder), Path(cache)
+    wanted, near_files = sorted({ids.api(docid) for docid in docids}), near_schema.near_files(folder)
+    identities = [near_schema.identity(path) for path in near_files]
+    known = _known(cache, identities)
+    new = [docid for docid in wanted if docid not in known]
+    if new:
+        known |= _found(near_files, identities, new, cache)
+        _keep(cache, identities, known)
+    return {docid: known[docid] for docid in wanted}
+
+
+def rows(near_files: list[Path], docids: Collection[str]) -> list[Row]:
+    """The rows of the documents, file by file; Refused where a document has no row or two."""
+    spelled = {spelling: docid for docid in map(ids.api, docids) for spelling in _spellings(docid)}
+    values, found = pa.array(list(spelled), pa.string()), {}
+    for row in _over(near_files, lambda path: list(_rows(path, spelled, values))):
+        if row.docid in found:
+            one, other = (f"{paths.shown(each.path)} row {each.row}" for each in (found[row.docid], row))
+            raise Refused(f"{row.docid} has two rows, {one} and {other}; take one of them out, for nothing says which counts")
+        found[row.docid] = row
+    missing = [docid for docid in dict.fromkeys(spelled.values()) if docid not in found]
+    if missing:
+        shown = ", ".join(missing[:10]) + (f" and {len(missing) - 10} more" if len(missing) > 10 else "")
+        raise Refused(
+            f"{len(missing)} of {len(set(spelled.values()))} documents have no row in {paths.shown(near_files[0].parent)}: {shown}; "
+            f"near-duplicate files spell ids zero-padded, as {ids.analysis(missing[0])}, one row a document: check ids and folder")
+    return list(found.values())
+
+
+def _rows(path: Path, spelled: dict[str, str], values: pa.Array) -> Iterator[Row]:
+    near = near_schema.opened(path)
+    hits = [(first + np.flatnonzero(inside), own) for first, inside, own in _hits(near, values)]
+    if not hits:
+        return
+    places, own = np.concatenate([at for at, _ in hits]), [docid for _, strings in hits for docid in strings]
+    groups = [near.parquet.metadata.row_group(group).num_rows for group in range(near.parquet.num_row_groups)]
+    hit = np.unique(np.searchsorted(np.cumsum(groups), places, side="right")).tolist()
+    for first, batch in near_schema.batches(near, [near.duplicates], hit):
+        low, high = np.searchsorted(places, [first, first + batch.num_rows])
+        taken = batch.column(near.duplicates).take(pa.array(places[low:high] - first))
+        edges = near_schema.edges(near, taken, places[low:high])
+        bounds, pairs = np.searchsorted(edges.row, np.arange(high - low + 1)), list(zip(edges.neighbour.to_pylist(), edges.jaccard.tolist(), strict=True))
+        for i in range(high - low):
+            yield Row(spelled[own[low + i]], path, int(places[low + i]), pairs[bounds[i] : bounds[i + 1]])
+
+
+def _hits(near: near_schema.NearFile, values: pa.Array) -> Iterator[tuple[int, np.ndarray, list[str]]]:
+    for first, batch in near_schema.batches(near, [near.docid]):
+        own = near_schema.docids(near, batch, first)
+        inside = pc.is_in(own, value_set=values)
+        if inside.true_count:
+            yield first, inside.to_numpy(zero_copy_only=False), own.filter(inside).to_pylist()
+
+
+def _found(near_files: list[Path], identities: list[str], docids: list[str], cache: Path) -> dict[str, dict[str, float]]:
+    found: dict[str, dict[str, float]] = {docid: {} for docid in docids}
+    for row in rows(near_files, docids):
+        for neighbour, jaccard in row.duplicates:
+            _add(found[row.docid], row.docid, neighbour, jaccard, row.path)
+    indexes = dict(zip(near_files, identities, strict=True))
+    wanted = pa.array(sorted(docids), pa.string())
+    for path, docid, neighbour, jaccard in _over(
+        near_files, lambda path: [(path, *edge) for edge in reverse.named(reverse.ready(path, indexes[path], cache / "reverse"), wanted)]):
+        _add(found[docid], docid, neighbour, jaccard, path)
+    return {docid: dict(sorted(edges.items())) for docid, edges in found.items()}
+
+
+def _add(edges: dict[str, float], docid: str, neighbour: str, jaccard: float, path: Path) -> None:
+    fault = ids.fault(neighbour)
+    if fault:
+        raise Refused(f"{paths.shown(path)} pairs {docid} with {neighbour!r}, which {fault}; an id is text without white space")
+    neighbour = ids.api(neighbour)
+    if neighbour != docid:
+        edges[neighbour] = max(jaccard, edges.get(neighbour, 0.0))
+
+
+def _over(near_files: list[Path], read) -> Iterator:
+    """What `read` gives of each file, in the order of the files, some of them read at once."""
+    with ThreadPoolExecutor(WORKERS) as pool:
+        for given in pool.map(read, near_files):
+            yield from given
+
+
+def _spellings(docid: str) -> list[str]:
+    """An id in API spelling, and the same with zeros before its sequence number."""
+    if ids.analysis(docid) == docid == ids.api(docid) and ids.api(f"{docid}") == docid and not docid.startswith("shard_"):
+        return [docid]
+    head, _, sequence = docid.rpartition("_")
+    padded = [f"{head}_{sequence.zfill(width)}" for width in range(len(sequence), max(DIGITS, len(sequence)) + 1)]
+    return [spelling for spelling in padded if ids.api(spelling) == docid] or [docid]
+
+
+def _known(cache: Path, identities: list[str]) -> dict[str, dict[str, float]]:
+    try:
+        with pa.memory_map(str(cache / "found.arrow")) as source:
+            table = pa.ipc.open_file(source).read_all()
+            if table.schema.metadata != {b"of": "\n".join(identities).encode()}:
+                return {}
+            return {row["docid"]: dict(zip(row["neighbour"], row["jaccard"], strict=True)) for row in table.to_pylist()}
+    except (OSError, pa.ArrowException):
+        return {}
+
+
+def _keep(cache: Path, identities: list[str], known: dict[str, dict[str, float]]) -> None:
+    entries = [{"docid": docid, "neighbour": list(edges), "jaccard": list(edges.values())} for docid, edges in sorted(known.items())]
+    table = pa.Table.from_pylist(entries, FOUND).replace_schema_metadata({b"of": "\n".join(identities).encode()})
+    with files.whole(cache / "found.arrow") as temporary, pa.OSFile(str(temporary), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
+        writer.write_table(table)

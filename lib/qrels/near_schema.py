@@ -1,0 +1,154 @@
+"""A near-duplicate file: which column is which, by type alone, and its rows and edges as Arrow arrays.
+
+One row a document: one string column, the document's id, and one column of lists of structs, each struct with one string,
+the neighbour's id, and one float, the Jaccard. Any of Arrow's string and list types will do, dictionary-encoded strings too;
+float64 is rounded to float32. Columns and fields of other types are not read; two of one kind are refused, for nothing says which counts.
+"""
+
+import hashlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from lib import paths, trace
+from lib.qrels.refusals import Refused
+
+BATCH = 1 << 16  # rows decoded at once, so that a row group of any size stays small in memory
+
+
+class NearFile(NamedTuple):
+    """An open file, and the names of its two columns and of the two fields of the struct."""
+
+    path: Path
+    parquet: pq.ParquetFile
+    docid: str
+    duplicates: str
+    neighbour: str
+    jaccard: str
+
+
+class Edges(NamedTuple):
+    """Edges in Arrow and numpy: `row` int64, a place in what they were read from; `neighbour` strings as they stand; `jaccard` float32."""
+
+    row: np.ndarray
+    neighbour: pa.Array
+    jaccard: np.ndarray
+
+
+def near_files(folder: Path) -> list[Path]:
+    """The Parquet files right in the folder, by name; Refused where there is none."""
+    folder = Path(folder)
+    found = sorted(path for path in folder.glob("*.parquet") if path.is_file() and not path.name.startswith("."))
+    if not found:
+        raise Refused(f"{paths.shown(folder)} holds no .parquet file; name the folder of the near-duplicate files by --near-dups or QRELS_NEAR_DUP_DIR")
+    return found
+
+
+def identity(path: Path) -> str:
+    """What a cache knows a file by: name, bytes, time of change in nanoseconds and the hash of the footer."""
+    trace.record("read", path)
+    try:
+        with open(path, "rb") as handle:
+            status = os.fstat(handle.fileno())
+            handle.seek(max(0, status.st_size - 8))
+            length = int.from_bytes(handle.read(8)[:4], "little")
+            handle.seek(max(0, status.st_size - 8 - length))
+            footer = hashlib.file_digest(handle, "sha256").hexdigest()
+    except OSError as error:
+        raise Refused(f"{paths.shown(path)} cannot be read ({error.strerror}); make it readable") from error
+    return f"{path.name} {status.st_size} {status.st_mtime_ns} {footer}"
+
+
+def opened(path: Path) -> NearFile:
+    """Open a file and find its columns; Refused, by name, where it is damaged, foreign or ambiguous."""
+    with _whole(path):
+        parquet = pq.ParquetFile(path, memory_map=True)
+    schema = parquet.schema_arrow
+    docid = _only(path, schema, _is_string, "column of strings for the document ids")
+    duplicates = _only(path, schema, lambda kind: _is_list(kind) and pa.types.is_struct(kind.value_type), "column of lists of structs")
+    struct = schema.field(schema.get_field_index(duplicates)).type.value_type
+    neighbour = _only(path, struct, _is_string, f"string in the structs of {duplicates!r} for the neighbour's id")
+    jaccard = _only(path, struct, lambda kind: kind in (pa.float32(), pa.float64()), f"float32 in the structs of {duplicates!r} for the Jaccard")
+    return NearFile(path, parquet, docid, duplicates, neighbour, jaccard)
+
+
+def batches(near: NearFile, columns: list[str], row_groups: list[int] | None = None) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """The columns of some or all row groups, a batch at a time, each with the row of the file that it starts at."""
+    sizes = [near.parquet.metadata.row_group(group).num_rows for group in range(near.parquet.num_row_groups)]
+    for group in range(len(sizes)) if row_groups is None else row_groups:
+        at = sum(sizes[:group])
+        with _whole(near.path):
+            for batch in near.parquet.iter_batches(BATCH, row_groups=[group], columns=columns, use_threads=False):
+                yield at, batch
+                at += batch.num_rows
+
+
+def docids(near: NearFile, batch: pa.RecordBatch, first: int) -> pa.Array:
+    """The ids of a batch that starts at row `first` of the file; Refused where one is null."""
+    column = batch.column(near.docid)
+    if column.null_count:
+        row = first + pc.index(column.is_null(), True).as_py()
+        raise Refused(f"{paths.shown(near.path)} row {row} has no id in {near.docid!r}; every row needs the id of its document")
+    return _plain(column)
+
+
+def edges(near: NearFile, lists: pa.Array, rows: np.ndarray) -> Edges:
+    """The edges of lists that stand in the given rows of the file; `row` is the place among the lists.
+
+    A null or empty list has none. Refused, with file and row, where a struct, an id or a Jaccard is null, or a Jaccard is
+    not finite or not in 0 to 1.
+    """
+    parents, structs = pc.list_parent_indices(lists).to_numpy().astype(np.int64), pc.list_flatten(lists)
+    neighbour, jaccard = (structs.field(structs.type.get_field_index(name)) for name in (near.neighbour, near.jaccard))
+    for what, part in (("struct", structs), (f"{near.neighbour!r}", neighbour), (f"{near.jaccard!r}", jaccard)):
+        if part.null_count:
+            row = rows[parents[pc.index(part.is_null(), True).as_py()]]
+            raise Refused(f"{paths.shown(near.path)} row {row} holds a neighbour whose {what} is null; every one needs an id and a Jaccard")
+    values = jaccard.to_numpy(zero_copy_only=False)
+    wrong = np.flatnonzero(~((values >= 0) & (values <= 1)))  # not of `values < 0 | values > 1`, which NaN passes
+    if len(wrong):
+        row = rows[parents[wrong[0]]]
+        raise Refused(f"{paths.shown(near.path)} row {row} holds the Jaccard {values[wrong[0]]}; a Jaccard lies in 0 to 1")
+    return Edges(parents, _plain(neighbour), values.astype(np.float32, copy=False))
+
+
+class _whole:
+    """Turn what Arrow says of a damaged file into a refusal by name."""
+
+    def __init__(self, path: Path):
+        self.path = path
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind, error, trace_back) -> None:
+        if isinstance(error, (pa.ArrowException, OSError)) and not isinstance(error, Refused):
+            reason = str(error).split("\n")[0].rstrip(".")
+            raise Refused(f"{paths.shown(self.path)} is no Parquet file that can be read ({reason}); fetch it again or take it out of the folder") from error
+
+
+def _only(path: Path, fields, fits, what: str) -> str:
+    found = [field.name for field in fields if fits(field.type)]
+    if len(found) != 1:
+        named = f"{len(found)}: {', '.join(found)}" if found else "none"
+        raise Refused(f"{paths.shown(path)} needs exactly one {what}, and has {named}; take the file out of the folder, or write it with one")
+    return found[0]
+
+
+def _is_string(kind: pa.DataType) -> bool:
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
+
+
+def _is_list(kind: pa.DataType) -> bool:
+    return any(test(kind) for test in (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list, pa.types.is_list_view, pa.types.is_large_list_view))
+
+
+def _plain(strings: pa.Array) -> pa.Array:
+    return strings if strings.type == pa.string() else strings.cast(pa.string())

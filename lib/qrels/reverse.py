@@ -1,0 +1,68 @@
+"""The reverse edges of near-duplicate files: who names a document, from one pass over each file, kept sorted on disk.
+
+A file's index holds its edges turned around, sorted by the neighbour: `neighbour`, `docid` (of the row) and `jaccard`, ids in
+the API spelling. It lies uncompressed in Arrow's format and is searched where it lies, by bisection, so that a later round
+reads a few pages of it. A file that changed gets a new index; a build that was killed goes on with the next file.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lib import files
+from lib.qrels import names, near_schema
+
+FORMAT = "1"  # of the index; another one is made again
+SCHEMA = pa.schema({"neighbour": pa.string(), "docid": pa.string(), "jaccard": pa.float32()})
+
+
+def api(docids: pa.Array) -> pa.Array:
+    """`lib.ids.api` of every id, in Arrow."""
+    return pc.replace_substring_regex(docids, r"^(shard_[0-9]+)_0*([0-9]+)$", r"\1_\2")
+
+
+def ready(path: Path, identity: str, cache: Path) -> Path:
+    """The index of a near-duplicate file, made now where the cache has none of that identity."""
+    index = cache / f"{names.safe(path.stem)}.arrow"
+    marked = {b"format": FORMAT.encode(), b"of": identity.encode()}
+    if _mark(index) != marked:
+        table = build(path).replace_schema_metadata(marked)
+        with files.whole(index) as temporary, pa.OSFile(str(temporary), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
+            writer.write_table(table)
+    return index
+
+
+def build(path: Path) -> pa.Table:
+    """The edges of a file turned around and sorted by the neighbour; self edges are left out."""
+    near, found = near_schema.opened(path), []
+    for first, batch in near_schema.batches(near, [near.docid, near.duplicates]):
+        own = near_schema.docids(near, batch, first)
+        edges = near_schema.edges(near, batch.column(near.duplicates), first + np.arange(batch.num_rows))
+        own, neighbour = api(own).take(pa.array(edges.row)), api(edges.neighbour)
+        found.append(pa.table([neighbour, own, pa.array(edges.jaccard)], schema=SCHEMA).filter(pc.not_equal(own, neighbour)))
+    table = pa.concat_tables(found) if found else SCHEMA.empty_table()
+    table = table.combine_chunks()
+    return table.take(pc.sort_indices(table["neighbour"])).combine_chunks()
+
+
+def named(index: Path, wanted: pa.Array) -> Iterator[tuple[str, str, float]]:
+    """Who names the wanted ids (API spelling, sorted): each as (wanted id, the row's id, Jaccard)."""
+    with pa.memory_map(str(index)) as source:
+        table = pa.ipc.open_file(source).read_all()
+        for batch in table.to_batches():
+            low, high = (pc.search_sorted(batch.column("neighbour"), wanted, side=side).to_numpy().astype(np.int64) for side in ("left", "right"))
+            counts = high - low
+            rows = np.repeat(low, counts) + np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+            found = batch.take(pa.array(rows))
+            yield from zip(*(found.column(name).to_pylist() for name in SCHEMA.names), strict=True)
+
+
+def _mark(index: Path) -> dict | None:
+    try:
+        with pa.memory_map(str(index)) as source:
+            return pa.ipc.open_file(source).schema.metadata
+    except (OSError, pa.ArrowException):
+        return None
