@@ -39,7 +39,7 @@ def write(
     with folder.whole(Path(outdir)) as made:
         data = _judgments(made, rows, queries, grades)
         if documents is not None:
-            data.files.append(_corpus(made, documents))
+            data = data._replace(files=[*data.files, _corpus(made, documents)])
         counts = {"questions": data.questions, "pairs": data.pairs, "grades": {str(grade): n for grade, n in data.grades.items()}}
         folder.write_manifest(made, [*data.files, folder.write_text(made, CARD, card(data))], {"counts": counts} | (facts or {}))
     return data
