@@ -36,22 +36,25 @@ def is_whole(text: str, max_chars: int) -> bool:
     return not max_chars or len(text) <= max_chars
 
 
-def truncated(text: str, max_chars: int) -> str:
-    """What stands wherever a text is cut: how far it goes, what that means, and the flag that shows all of it."""
+def truncated(text: str, max_chars: int, longest: int = 0) -> str:
+    """What stands wherever a text is cut: how far it goes, what that means, and the flag that shows all of it.
+
+    The flag covers a text of `longest` characters too, the longest of the render.
+    """
     return (
         f"TRUNCATED after {max_chars:,} of {len(text):,} characters: "
-        f"nothing of this document can be recorded; render again with --max-chars {len(text)}"
+        f"nothing of this document can be recorded; render again with --max-chars {max(longest, len(text))}"
     )
 
 
-def block(document: "Document", about: str, max_chars: int) -> list[str]:
+def block(document: "Document", about: str, max_chars: int, longest: int = 0) -> list[str]:
     """The lines of one document: id, what it is read for, length and hash; then its text, whole or TRUNCATED."""
     name, whole = visible(document.docid), is_whole(document.text, max_chars)
     shown = document.text if whole else document.text[:max_chars]
     return [
         f"=== {name}: {about}; {len(document.text):,} characters, sha256 {document.sha256}",
         *quoted(shown),
-        f"=== end of {name}" if whole else f"=== {name}: {truncated(document.text, max_chars)}",
+        f"=== end of {name}" if whole else f"=== {name}: {truncated(document.text, max_chars, longest)}",
     ]
 
 
@@ -70,7 +73,8 @@ def read(work: Work, qid: str) -> dict[str, dict]:
 def _is_mark(mark) -> bool:
     if not isinstance(mark, dict) or set(mark) != {"text_sha256", "standards"} or not isinstance(mark["standards"], dict):
         return False
-    return all(isinstance(value, str) for value in (mark["text_sha256"], *mark["standards"].values()))
+    hops, hashes = mark["standards"].keys(), (mark["text_sha256"], *mark["standards"].values())
+    return all(hop.isdecimal() for hop in hops) and all(isinstance(value, str) for value in hashes)
 
 
 def mark(work: Work, qid: str, shown: Mapping[str, tuple[str, Mapping[int, str]]]) -> None:
