@@ -87,7 +87,7 @@ def main(arguments: list[str] | None = None) -> None:
     given = options.parser().parse_args(arguments)
     try:
         for line in _run(given):
-            print(line)
+            print(line, flush=True)  # a worksheet counts as shown once its last line has left
         sys.stdout.flush()
     except BrokenPipeError:  # `| head` has seen enough; what was not printed was not shown
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
