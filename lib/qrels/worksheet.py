@@ -1,12 +1,11 @@
 """The worksheet of one question: its hops and their standards first, then the full text of every document that is still to judge."""
 
-import shlex
 from collections.abc import Iterator
 
 from lib import paths
 from lib.qrels import documents, pools, recorded, rendered, standards
 from lib.qrels.documents import Document
-from lib.qrels.refusals import Unsettled
+from lib.qrels.refusals import Unsettled, run
 from lib.qrels.rendered import block, is_whole, quoted, visible
 from lib.qrels.standards import Standard
 from lib.qrels.work import Work
@@ -28,8 +27,8 @@ def render(work: Work, qid: str, max_chars: int = rendered.MAX_CHARS) -> Iterato
     longest = max((len(document.text) for document in shown), default=0)
     left = list(_left(question, shown, gaps, max_chars, longest))
     yield f"=== question {visible(qid)}: {_standing(work, question, bars, asked, shown)}"
-    yield f"=== what fails goes to {paths.shown(work.rejections(qid))}, [] where nothing does; then run verdicts --qid {shlex.quote(qid)}"
-    yield from _head(question, bars)
+    yield f"=== what fails goes to {paths.shown(work.rejections(qid))}, [] where nothing does; then {run('verdicts', qid)}"
+    yield from head(question, bars)
     yield from left
     for document in shown:
         yield ""
@@ -65,10 +64,11 @@ def _left(question: dict, shown: list[Document], gaps: list[documents.Gap], max_
         if not is_whole(document.text, max_chars):
             yield f"{visible(document.docid)}: {rendered.truncated(document.text, max_chars, longest)}"
     for gap in gaps:
-        yield f"{visible(gap.docid)}: GAP, no text ({visible(gap.reason)}): run fetch --qid {shlex.quote(question['qid'])} and render again"
+        yield f"{visible(gap.docid)}: GAP, no text ({visible(gap.reason)}): {run('fetch', question['qid'])} and render again"
 
 
-def _head(question: dict, bars: dict[int, Standard]) -> Iterator[str]:
+def head(question: dict, bars: dict[int, Standard]) -> Iterator[str]:
+    """The lines of a question and its hops with their standards; `question` is its line of candidates.jsonl or of the qrels."""
     yield from quoted(question["question"])
     for hop in question["hops"]:
         yield f"=== hop {hop['hop']}: {'live' if hop['live'] else 'skipped, not judged'}{_judgment(hop)}"
@@ -80,9 +80,9 @@ def _head(question: dict, bars: dict[int, Standard]) -> Iterator[str]:
 
 
 def _judgment(hop: dict) -> str:
-    judged = f", judged {hop['judgment']}" if hop["judgment"] else ""
-    judged += ", asked whether it is needed" if hop["note_class"] == "ask" else ""
-    return f"{judged}, note {visible(repr(hop['note']))}" if hop["note"] else judged
+    judged = f", judged {hop['judgment']}" if hop.get("judgment") else ""
+    judged += ", asked whether it is needed" if hop.get("note_class") == "ask" else ""
+    return f"{judged}, note {visible(repr(hop['note']))}" if hop.get("note") else judged
 
 
 def _standing(work: Work, question: dict, bars: dict[int, Standard], asked: dict[str, list[int]], shown: list[Document]) -> str:
