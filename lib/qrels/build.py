@@ -6,11 +6,12 @@ from pathlib import Path
 
 from lib import paths
 from lib.qrels import pools, recorded
-from lib.qrels.refusals import Refused, Unsettled
+from lib.qrels.refusals import Refused, Unsettled, run
 from lib.qrels.settlement import Settlement, settle
 from lib.qrels.work import Work, read_json, write_lines
 
 REVIEW = "needs_review.jsonl"
+Hashes = Mapping[str, str]  # of the cached texts of one question's documents
 
 
 def build(work: Work, out: str | Path) -> list[str]:
@@ -35,7 +36,7 @@ def build(work: Work, out: str | Path) -> list[str]:
         reviews = [row for qid, question in questions.items() for row in _reviews(question, settled.accepted[qid], qid in found)]
         write_lines(review, reviews)
         told = [f"{paths.shown(review)}: {_number(len(reviews), 'hop')} for the reviewer to look at"]
-        faults += _faults(settled, found, questions, texts)
+        faults += _faults(settled, found, questions)
         for qid in found.keys() & questions.keys():
             faults += _twins(qid, found[qid], texts[qid])
         if faults:
@@ -47,7 +48,7 @@ def build(work: Work, out: str | Path) -> list[str]:
     return [f"{paths.shown(out)}: {_number(len(rows), 'question')}, {_number(released, 'relevant document')}", *told]
 
 
-def _verdicts(work: Work, questions: Mapping[str, dict], texts: Mapping[str, Mapping[str, str]]) -> tuple[dict[str, dict], list[str]]:
+def _verdicts(work: Work, questions: Mapping[str, dict], texts: Mapping[str, Hashes]) -> tuple[dict[str, dict], list[str]]:
     """The verdicts files that can be read, those of strangers too, and what is wrong with the other ones."""
     found, faults = {}, []
     for qid, question in questions.items():
@@ -71,22 +72,22 @@ def _verdicts(work: Work, questions: Mapping[str, dict], texts: Mapping[str, Map
     return found, faults
 
 
-def _faults(settled: Settlement, found: Mapping[str, dict], questions: Mapping[str, dict], texts: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
+def _faults(settled: Settlement, found: Mapping[str, dict], questions: Mapping[str, dict]) -> Iterator[str]:
     for qid, (hop, docid) in settled.conflicts:
-        yield f"{qid}: hop {hop} of {docid} is both accepted and rejected; leave one answer and run verdicts --qid {qid} again"
+        yield f"{qid}: hop {hop} of {docid} is both accepted and rejected; leave one answer and {run('verdicts', qid)} again"
     for qid, (hop, docid) in settled.unknown_documents:
         if any((entry["hop"], entry["docid"]) == (hop, docid) for entry in questions[qid]["pool"]):
-            yield f"{qid}: {docid} is accepted for hop {hop}, but its text is not cached, so the corpus may not have it; run fetch --qid {qid}"
+            yield f"{qid}: {docid} is accepted for hop {hop}, but no text of it is cached, so the corpus may lack it; {run('fetch', qid)}"
         else:
-            yield f"{qid}: {docid} is no candidate of hop {hop}; run verdicts --qid {qid} again"
+            yield f"{qid}: {docid} is no candidate of hop {hop}; {run('verdicts', qid)} again"
     for qid in settled.unknown_questions:
         yield f"{qid} has verdicts and is no question of candidates.jsonl; remove its file from verdicts/ or run candidates again"
     for qid in settled.empty:
         if qid in found:
-            yield f"{qid} is left without documents; add candidates or votes in the workbook, or take the question out, and run candidates again"
+            yield f"{qid} is left without documents; add some in the workbook, or take the question out, and run candidates again"
 
 
-def _twins(qid: str, file: dict, texts: Mapping[str, str]) -> Iterator[str]:
+def _twins(qid: str, file: dict, texts: Hashes) -> Iterator[str]:
     """A line for each hop on which documents with one text are accepted and rejected."""
     answers = defaultdict(lambda: {True: {}, False: {}})
     for row in file["verdicts"]:
@@ -98,7 +99,7 @@ def _twins(qid: str, file: dict, texts: Mapping[str, str]) -> Iterator[str]:
             pairs = [", ".join(f"{docid} (by {by})" for docid, by in sorted(side.items())) for side in (accepted, rejected)]
             yield (
                 f"{qid}: hop {hop} accepts {pairs[0]} and rejects {pairs[1]}, which have one and the same text; "
-                f"give both one answer, an override where a vote stands, and run verdicts --qid {qid} again"
+                f"give both one answer, an override where a vote stands, and {run('verdicts', qid)} again"
             )
 
 

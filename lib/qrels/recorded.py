@@ -1,8 +1,9 @@
 """The verdicts files, and which of their verdicts still stand: given for today's entry, text and standard."""
 
+
 from lib import paths
 from lib.qrels import documents, pools, standards
-from lib.qrels.refusals import Refused
+from lib.qrels.refusals import Refused, run
 from lib.qrels.work import Work, read_json
 
 WAYS = ("silence", "vote", "override", "rejection")
@@ -37,7 +38,7 @@ def read(work: Work, qid: str) -> dict | None:
     path = work.verdicts(qid)
     if not path.exists():
         return None
-    way_out = f"delete it and run verdicts --qid {qid}"
+    way_out = f"delete it and {run('verdicts', qid)}"
     found = read_json(path, way_out)
     if _is_file(found) and found["qid"] == qid:
         return found
@@ -45,7 +46,7 @@ def read(work: Work, qid: str) -> dict | None:
 
 
 def _is_file(found) -> bool:
-    if not isinstance(found, dict) or set(found) != _FILE or not isinstance(found["verdicts"], list) or not isinstance(found["standards"], dict):
+    if not isinstance(found, dict) or set(found) != _FILE or (type(found["verdicts"]), type(found["standards"])) != (list, dict):
         return False
     return all(
         isinstance(row, dict) and set(row) == _ROW and type(row["hop"]) is int and isinstance(row["docid"], str)
@@ -54,7 +55,7 @@ def _is_file(found) -> bool:
 
 
 def standing(work: Work, question: dict) -> set[tuple[int, str]]:
-    """The (hop, document) pairs that have a verdict which still stands; see `fault`. None where the question was recorded for another line."""
+    """The (hop, document) pairs whose verdict still stands, see `fault`; none for another line of candidates.jsonl."""
     found = read(work, question["qid"])
     if found is None or found["question_sha256"] != pools.sha256(question):
         return set()
@@ -90,14 +91,14 @@ def today(work: Work, question: dict, texts: dict[str, str]) -> dict:
     qid = question["qid"]
     found, path = read(work, qid), paths.shown(work.verdicts(qid))
     if found is None:
-        raise Refused(f"{qid} has no verdicts; judge it and run verdicts --qid {qid}")
+        raise Refused(f"{qid} has no verdicts; judge it and {run('verdicts', qid)}")
     if found["question_sha256"] != pools.sha256(question):
-        raise Refused(f"{path} was recorded for another line of candidates.jsonl; run verdicts --qid {qid} again")
+        raise Refused(f"{path} was recorded for another line of candidates.jsonl; {run('verdicts', qid)} again")
     bars, pool = _bars(work, question), {(entry["hop"], entry["docid"]) for entry in question["pool"]}
     for row in found["verdicts"]:
         why = fault(row, texts.get(row["docid"]), bars.get(row["hop"]))
         if why and (row["hop"], row["docid"]) in pool:
-            raise Refused(f"{path} judges hop {row['hop']} of {row['docid']} by {why}; run worksheet --qid {qid}, then verdicts --qid {qid}")
+            raise Refused(f"{path} judges hop {row['hop']} of {row['docid']} by {why}; {run('worksheet', qid)}, then {run('verdicts', qid)}")
     given = {(row["hop"], row["docid"]): row for row in found["verdicts"]}
     for entry in question["pool"]:
         if entry["state"] == "skipped":
@@ -105,7 +106,7 @@ def today(work: Work, question: dict, texts: dict[str, str]) -> dict:
         row = given.get((entry["hop"], entry["docid"]))
         if row is None or (row["accepted"], row["by"]) not in (answer(entry, False), answer(entry, True)):
             what = "has no verdict on" if row is None else "answers against the votes on"
-            raise Refused(f"{path} {what} hop {entry['hop']} of {entry['docid']}; run verdicts --qid {qid} again")
+            raise Refused(f"{path} {what} hop {entry['hop']} of {entry['docid']}; {run('verdicts', qid)} again")
     return found
 
 

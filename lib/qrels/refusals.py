@@ -1,5 +1,7 @@
 """How a step says no: nothing was written, or everything was written and something is left to settle."""
 
+import shlex
+
 
 class Refused(ValueError):
     """A step did nothing: one sentence that names the file, the cell or line, the value and the way out."""
@@ -14,3 +16,8 @@ class Unsettled(Refused):
     def __init__(self, lines: list[str], told: list[str] = ()):
         self.lines, self.told = list(lines), list(told)
         super().__init__("\n".join(lines))
+
+
+def run(step: str, qid: str, flags: str = "") -> str:
+    """The way out that a message names: `run verdicts --qid 78`, the id as a shell takes it."""
+    return f"run {step} --qid {shlex.quote(qid)}{flags}"

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from lib import ids, paths
 from lib.qrels import documents
-from lib.qrels.refusals import Refused
+from lib.qrels.refusals import Refused, run
 from lib.qrels.standards import text_fault
 from lib.qrels.work import Work, read_json
 
@@ -50,7 +50,7 @@ def read(work: Work, question: dict) -> dict[tuple[int, str], Rejection]:
             found[rejection.hop, rejection.docid] = rejection
     if faults:
         listed = "".join(f"\n  {fault}" for fault in faults)
-        raise Refused(f"{paths.shown(path)} is refused and nothing was written for {qid}; mend it and run verdicts --qid {qid} again:{listed}")
+        raise Refused(f"{paths.shown(path)} is refused, nothing was written for {qid}; mend it and {run('verdicts', qid)} again:{listed}")
     return found
 
 
@@ -101,4 +101,4 @@ def _pool_faults(work: Work, question: dict, row: dict, found: dict) -> Iterator
             if not documents.occurs(row["sentence"], documents.text(work, docid).text):
                 yield f"has a sentence that does not stand in the cached text of {docid}: {row['sentence'][:80]!r}; copy it from the text"
         except documents.Gap as gap:
-            yield f"has a sentence that cannot be checked, because the text of {docid} is not cached ({gap.reason}); run fetch --qid {question['qid']}"
+            yield f"cannot be checked, the text of {docid} is not cached ({gap.reason}); {run('fetch', question['qid'])}"

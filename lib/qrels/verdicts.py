@@ -1,13 +1,12 @@
 """From a question's rejections to a verdict on each of its entries: only failures are recorded, silence accepts the rest."""
 
-import shlex
 from collections import Counter
 
 from lib import files, paths
 from lib.processes import Locked
 from lib.qrels import documents, pools, recorded, rejections, rendered, standards
 from lib.qrels.documents import Document
-from lib.qrels.refusals import Refused, Unsettled
+from lib.qrels.refusals import Refused, Unsettled, run
 from lib.qrels.rejections import Rejection
 from lib.qrels.standards import Standard
 from lib.qrels.work import Work
@@ -40,7 +39,7 @@ def record_all(work: Work) -> list[str]:
                     said += _record(work, question)
             else:
                 where = paths.shown(work.rejections(qid))
-                left.append(f"{qid} is not judged yet: write {where}, [] where every document passes, or run verdicts --qid {shlex.quote(qid)}")
+                left.append(f"{qid} is not judged yet: write {where}, [] where every document passes, or {run('verdicts', qid)}")
         except Unsettled as error:
             left += error.lines
         except (Refused, Locked) as error:
@@ -55,7 +54,9 @@ def _was_silent(work: Work, question: dict) -> bool:
     asked = recorded.pending(question)
     if not asked:
         return True
-    return asked <= recorded.standing(work, question) and all(row["by"] != "rejection" for row in recorded.read(work, question["qid"])["verdicts"])
+    if not asked <= recorded.standing(work, question):
+        return False
+    return all(row["by"] != "rejection" for row in recorded.read(work, question["qid"])["verdicts"])
 
 
 def _stray(name: str) -> str:
@@ -64,22 +65,24 @@ def _stray(name: str) -> str:
 
 def _check_names(work: Work, question: dict) -> None:
     """Silence is taken for consent only where no rejections lie beside it under a name that nobody reads."""
-    if not work.rejections(question["qid"]).exists():
+    qid = question["qid"]
+    if not work.rejections(qid).exists():
         if names := rejections.strays(work, list(pools.read(work))):
-            raise Refused(f"{_stray(names[0])}; the rejections of {question['qid']} are read from {paths.shown(work.rejections(question['qid']))}")
+            raise Refused(f"{_stray(names[0])}; the rejections of {qid} are read from {paths.shown(work.rejections(qid))}")
 
 
 def _record(work: Work, question: dict) -> list[str]:
     qid = question["qid"]
     if against := [entry for entry in question["pool"] if entry["state"] == "contradiction"]:
         listed = "; ".join(f"hop {entry['hop']} of {entry['docid']} ({_cells(entry)})" for entry in against)
-        raise Refused(f"the votes of {qid} contradict each other: {listed}; settle them in the workbook or in overrides.json and run candidates again")
+        raise Refused(f"the votes of {qid} contradict each other: {listed}; settle them in the workbook or overrides.json and run candidates")
     bars = standards.read(work, question) if recorded.pending(question) or work.standards(qid).exists() else {}
     rejected = rejections.read(work, question)
     texts, gaps = _texts(work, question)
     if left := [*_unread(work, question, bars, texts, gaps), *_false_quotes(question, texts, gaps)]:
         raise Unsettled([f"{line}; nothing was written for {qid}" for line in left])
-    rows = [_row(entry, rejected.get((entry["hop"], entry["docid"])), bars, texts) for entry in question["pool"] if entry["state"] != "skipped"]
+    judged = [entry for entry in question["pool"] if entry["state"] != "skipped"]
+    rows = [_row(entry, rejected.get((entry["hop"], entry["docid"])), bars, texts) for entry in judged]
     reports = [line for entry in question["pool"] for line in _reports(question, entry, rejected)]
     files.write_json(work.verdicts(qid), {
         "qid": qid, "question_sha256": pools.sha256(question), "workbook_sha256": question["workbook_sha256"],
@@ -102,7 +105,8 @@ def _texts(work: Work, question: dict) -> tuple[dict[str, Document], dict[str, s
 
 def _unread(work: Work, question: dict, bars: dict[int, Standard], texts: dict[str, Document], gaps: dict[str, str]) -> list[str]:
     """A line for each document with a pending entry that no whole render has shown as it is today."""
-    marks, hops, qid = rendered.read(work, question["qid"]), {}, shlex.quote(question["qid"])
+    qid, hops = question["qid"], {}
+    marks = rendered.read(work, qid)
     for hop, docid in sorted(recorded.pending(question)):
         if docid in gaps or not rendered.shows(marks, texts[docid], hop, bars[hop]):
             hops.setdefault(docid, []).append(hop)
@@ -110,11 +114,11 @@ def _unread(work: Work, question: dict, bars: dict[int, Standard], texts: dict[s
     flag = f" --max-chars {longest}" if longest > rendered.MAX_CHARS else ""
     lines = []
     for docid in sorted(hops):
-        about = f"{docid} ({_hops(hops[docid])}) of {question['qid']}"
+        about = f"{docid} ({_hops(hops[docid])}) of {qid}"
         if docid in gaps:
-            lines.append(f"{about} has no cached text ({gaps[docid]}): run fetch --qid {qid}, then worksheet --qid {qid}")
+            lines.append(f"{about} has no cached text ({gaps[docid]}): {run('fetch', qid)}, then {run('worksheet', qid)}")
         else:
-            lines.append(f"{about} was not shown whole with today's text and standards: run worksheet --qid {qid}{flag}")
+            lines.append(f"{about} was not shown whole with today's text and standards: {run('worksheet', qid, flag)}")
     return lines
 
 
@@ -125,9 +129,10 @@ def _false_quotes(question: dict, texts: dict[str, Document], gaps: dict[str, st
         if entry["override"]:
             about, docid = f"the override on hop {entry['hop']} of {entry['docid']} of {question['qid']}", entry["docid"]
             if docid in gaps:
-                lines.append(f"{about} cannot be checked, the text is not cached ({gaps[docid]}): run fetch --qid {shlex.quote(question['qid'])}")
+                lines.append(f"{about} cannot be checked, the text is not cached ({gaps[docid]}): {run('fetch', question['qid'])}")
             elif not documents.occurs(entry["override"]["quote"], texts[docid].text):
-                lines.append(f"{about} quotes {entry['override']['quote'][:80]!r}, which the text does not hold: copy the quote from it, then run candidates")
+                quote = entry["override"]["quote"][:80]
+                lines.append(f"{about} quotes {quote!r}, which the text does not hold: copy it from the text, then run candidates")
     return lines
 
 
@@ -144,13 +149,13 @@ def _row(entry: dict, rejection: Rejection | None, bars: dict[int, Standard], te
 
 def _reports(question: dict, entry: dict, rejected: dict[tuple[int, str], Rejection]) -> list[str]:
     about = f"{question['qid']}: hop {entry['hop']} of {entry['docid']}"
-    if entry["state"] != "guaranteed":
+    if entry["state"] not in ("guaranteed", "overridden"):
         return []
     lines = []
     if (entry["hop"], entry["docid"]) in rejected:
-        lines.append(f"{about} stays accepted against a rejection, by {_cells(entry)}")
+        lines.append(f"{about} stays accepted against a rejection: {_cells(entry)}")
     if not next(hop["live"] for hop in question["hops"] if hop["hop"] == entry["hop"]):
-        lines.append(f"{about} stays accepted on a skipped hop, by {_cells(entry)}")
+        lines.append(f"{about} stays accepted on a skipped hop: {_cells(entry)}{', overridden' if entry['override'] else ''}")
     return lines
 
 
