@@ -1,0 +1,239 @@
+"""The reviewer's workbook: votes and hop judgments, each with the address of its cell, or every fault of the workbook at once."""
+
+import re
+import warnings
+from pathlib import Path
+from typing import NamedTuple
+
+import openpyxl
+
+from lib import ids
+from lib.qrels import ooxml, sheet_xml
+from lib.qrels.columns import DEFAULT, Columns, fold
+from lib.qrels.columns import read as read_columns
+from lib.qrels.ooxml import Container, Sheet, WorkbookError
+from lib.qrels.sheet_table import BAD, Cell, Log, Row, SheetTable
+
+__all__ = ["DEFAULT", "HopRow", "VoteRow", "Workbook", "WorkbookError", "read"]
+
+VOTES = ("Supports", "Partial support", "Does not support")
+JUDGMENTS = ("Yes", "No")
+_FEW = 5  # cells that a notice names
+_NOTICES = {
+    "hidden sheets": "hidden sheets were read as if shown",
+    "hidden rows": "hidden rows were read as if shown",
+    "hidden columns": "hidden columns were read as if shown",
+    "comments": "comments were not read; look at them",
+    "struck": "cells with struck-through text were read as if it were not struck",
+    "formulas": "formulas were read by their stored values",
+    "merges": "merged questions, hops or sub-questions were spread over their rows",
+    "repeats": "repeated rows of a hop say the same and count once",
+    "no document": "rows of the votes name no document and no vote and were passed over",
+}
+
+
+class HopRow(NamedTuple):
+    """A hop as the reviewer judged it: judgment is Yes, No or None (blank); `cell` is the judgment's, as Hops!D5."""
+
+    qid: str
+    hop: int
+    text: str | None
+    judgment: str | None
+    note: str | None
+    cell: str
+
+
+class VoteRow(NamedTuple):
+    """A document named for a hop, in the API's spelling: vote is one of VOTES or None (blank); `cell` is the vote's."""
+
+    qid: str
+    hop: int
+    docid: str
+    vote: str | None
+    cell: str
+
+
+class Workbook(NamedTuple):
+    """What was read, in the order of the sheets; `notices` say what a reader of the file might not see."""
+
+    name: str
+    sha256: str
+    hops: list[HopRow]
+    votes: list[VoteRow]
+    notices: list[str]
+
+
+def read(path: str | Path, columns: Columns | str | Path = DEFAULT) -> Workbook:
+    """Read the two tables of a workbook; WorkbookError with every fault of it, none of which is ever read as a blank.
+
+    The file is read once into memory and never written; formulas count by the value stored with them,
+    no macro is run and no link is followed. `columns` may be the path of a columns file (`columns.read`).
+    """
+    columns = columns if isinstance(columns, Columns) else read_columns(columns)
+    log = Log()
+    with ooxml.opened(path) as container, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # openpyxl's, of parts that are not read here
+        sheets = [_sheet(container, names, log) for names in (columns.hops.sheet, columns.votes.sheet)]
+        if not log.faults:
+            try:
+                hop_table, vote_table = _tables(container, sheets, columns, log)
+                shared = sheets[0] == sheets[1]
+                hops, votes = _hops(hop_table, shared, log), _votes(vote_table, shared, log)
+            except ooxml.DAMAGE + (TypeError, AttributeError, IndexError, ArithmeticError) as error:
+                raise WorkbookError(container.name, [f"openpyxl cannot read it ({type(error).__name__}: {error}); {ooxml.SAVE}"]) from error
+    if log.faults:
+        raise WorkbookError(container.name, list(log.faults))
+    return Workbook(container.name, container.sha256, hops, votes, _notices(log))
+
+
+def _sheet(container: Container, names: tuple[str, ...], log: Log) -> Sheet | None:
+    wanted = {fold(name) for name in names}
+    met = [sheet for sheet in container.sheets if fold(sheet.name) in wanted]
+    there = ", ".join(repr(sheet.name) for sheet in container.sheets)
+    looked = f"looked for {' or '.join(map(repr, names))}; rename the sheet, or name yours in a columns file"
+    if len(met) != 1:
+        log.fault(f"the sheets are {there}: {'several' if met else 'none'} is the one {looked}")
+    elif met[0].part is None:
+        log.fault(f"the sheet {met[0].name!r} is a chart or a dialog, no sheet of cells: {looked}")
+    else:
+        if met[0].state != "visible":
+            log.report("hidden sheets", met[0].name)
+        return met[0]
+
+
+def _tables(container: Container, sheets: list[Sheet], columns: Columns, log: Log) -> list[SheetTable]:
+    book = openpyxl.load_workbook(container.archive.fp, read_only=True, data_only=True, keep_links=False, rich_text=True)
+    facts = {sheet.name: sheet_xml.read(container.archive, sheet.part) for sheet in sheets}
+    found = []
+    for sheet, table in zip(sheets, columns, strict=True):
+        book[sheet.name].reset_dimensions()
+        found.append(SheetTable(book[sheet.name], facts[sheet.name], table, log))
+        for row, column in sorted(facts[sheet.name].comments):
+            log.report("comments", f"{found[-1].name}!{sheet_xml.address(row, column)}")
+        for column in found[-1].columns.values():
+            if column in facts[sheet.name].hidden_columns:
+                log.report("hidden columns", f"{found[-1].name} column {sheet_xml.letters(column)}")
+    return found
+
+
+def _id(cell: Cell, what: str, log: Log) -> object:
+    """A legal id as it stands, None for a blank, BAD for a fault."""
+    if cell.value is None or cell.value is BAD:
+        return cell.value
+    if not isinstance(cell.value, str):
+        log.fault(f"{cell.where} holds the {_kind(cell.value)} {cell.value} as {what}; format the column as text and type it again")
+        return BAD
+    if fault := ids.fault(cell.value):
+        log.fault(f"{cell.where} holds {cell.value!r} as {what}, which {fault}; an id has no blanks and no control characters")
+        return BAD
+    return cell.value
+
+
+def _kind(value: object) -> str:
+    return "truth value" if isinstance(value, bool) else "number" if isinstance(value, int | float) else "date or time"
+
+
+def _hop(cell: Cell, log: Log) -> object:
+    value = cell.value
+    if value is None or value is BAD:
+        return value
+    if isinstance(value, str) and re.fullmatch(r"[1-9][0-9]{0,5}", fold(value)):
+        return int(fold(value))
+    if isinstance(value, int | float) and not isinstance(value, bool) and 1 <= value < 1e6 and value == int(value):
+        return int(value)
+    log.fault(f"{cell.where} holds {value!r} as the hop; write a whole number from 1")
+    return BAD
+
+
+def _word(cell: Cell, words: tuple[str, ...], what: str, log: Log) -> object:
+    """One of a closed vocabulary, None for a blank, BAD for a fault."""
+    if cell.value is None or cell.value is BAD:
+        return cell.value
+    if isinstance(cell.value, str):
+        if not (folded := fold(cell.value)):
+            return None
+        for word in words:
+            if folded == fold(word):
+                return word
+    log.fault(f"{cell.where} holds {cell.value!r}, which is no {what}; write {', '.join(words)} or leave the cell blank")
+    return BAD
+
+
+def _prose(cell: Cell, what: str, log: Log) -> object:
+    if cell.value is None or cell.value is BAD:
+        return cell.value
+    if not isinstance(cell.value, str):
+        log.fault(f"{cell.where} holds the {_kind(cell.value)} {cell.value} as {what}; format the cell as text and type it again")
+        return BAD
+    return cell.value if fold(cell.value) else None
+
+
+def _blank(table: SheetTable, row: Row, field: str, what: str, log: Log) -> None:
+    has = ", ".join(f"{name} in {row.cells[name].where}" for name in table.columns if row.cells[name].value is not None)
+    log.fault(f"{table.where(row.number, field)} is blank, but its row has the {has}; write the {what}, or clear the row")
+
+
+def _hops(table: SheetTable, shared: bool, log: Log) -> list[HopRow]:
+    found: dict[tuple[str, int], list[HopRow]] = {}
+    for row in table.rows():
+        cells = row.cells
+        qid, hop = _id(cells["question"], "the question id", log), _hop(cells["hop"], log)
+        text, note = _prose(cells["text"], "the sub-question", log), _prose(cells["note"], "the note", log)
+        judgment = _word(cells["judgment"], JUDGMENTS, "judgment", log)
+        if qid is None:
+            _blank(table, row, "question", "question id", log)
+        if hop is None:
+            _blank(table, row, "hop", "number of the hop", log)
+        if None not in (qid, hop) and BAD not in (qid, hop, text, note, judgment):
+            found.setdefault((qid, hop), []).append(HopRow(qid, hop, text, judgment, note, cells["judgment"].where))
+    return [_one(rows, shared, log) for rows in found.values()]
+
+
+def _one(rows: list[HopRow], shared: bool, log: Log) -> HopRow:
+    """The one row of a hop: repeats must say the same.
+
+    Where both tables share a sheet, a row a document, a row may leave all of text, judgment and note to another one.
+    """
+    if shared:
+        rows = [row for row in rows if (row.text, row.judgment, row.note) != (None, None, None)] or rows[:1]
+    first = rows[0]
+    for row in rows[1:]:
+        for field in ("judgment", "note", "text"):
+            one, other = getattr(first, field), getattr(row, field)
+            if (one and fold(one)) != (other and fold(other)):
+                log.fault(f"{row.cell} is of hop {row.hop} of question {row.qid}, which stands at {first.cell} with another {field} "
+                          f"({one!r}, here {other!r}); keep one row, or make them equal")
+                break
+        else:
+            log.report("repeats", row.cell)
+    return first
+
+
+def _votes(table: SheetTable, shared: bool, log: Log) -> list[VoteRow]:
+    found = []
+    for row in table.rows():
+        cells = row.cells
+        qid, hop = _id(cells["question"], "the question id", log), _hop(cells["hop"], log)
+        docid, vote = _id(cells["document"], "the document id", log), _word(cells["vote"], VOTES, "vote", log)
+        if docid is None and vote is not None:
+            _blank(table, row, "document", "document id", log)
+        elif docid is None and shared:
+            continue  # the row of a hop
+        if qid is None:
+            _blank(table, row, "question", "question id", log)
+        if hop is None:
+            _blank(table, row, "hop", "number of the hop", log)
+        if docid is None and vote is None:
+            log.report("no document", f"{table.name} row {row.number}")
+        elif None not in (qid, hop, docid) and BAD not in (qid, hop, docid, vote):
+            found.append(VoteRow(qid, hop, ids.api(docid), vote, cells["vote"].where))
+    return found
+
+
+def _notices(log: Log) -> list[str]:
+    said = []
+    for kind, sentence in _NOTICES.items():
+        if places := list(log.reports[kind]):
+            rest = f" and {len(places) - _FEW} more" if len(places) > _FEW else ""
+            said.append(f"{sentence} ({len(places)}): {', '.join(places[:_FEW])}{rest}")
+    return said
