@@ -63,6 +63,8 @@ def whole(outdir: Path) -> Iterator[Path]:
     try:
         made.mkdir(parents=True, exist_ok=True)
         with processes.lock(made):
+            if old.exists() and not outdir.exists():  # killed between the two renames
+                os.rename(old, outdir)
             for left in (*(found for found in made.iterdir() if found.name != ".lock"), old):
                 _remove(left)
             try:
