@@ -70,15 +70,18 @@ def _run(given: argparse.Namespace) -> Iterable[str]:
 def _expand(work: Work, given: argparse.Namespace) -> Iterable[str]:
     from lib.qrels import expansion
 
+    qrels = given.qrels if "qrels" in given and given.qrels else work.qrels
+    if given.inner in ("scan", "export"):
+        near_dups = Path(_given(given.near_dup_dir, "--near-dup-dir", "QRELS_NEAR_DUP_DIR"))
+        exact_dups = Path(_given(given.exact_dups, "--exact-dups", "QRELS_EXACT_DUPS"))
     match given.inner:
         case "scan":
-            near_dups = Path(_given(given.near_dup_dir, "--near-dup-dir", "QRELS_NEAR_DUP_DIR"))
-            return expansion.scan(work, given.qrels or work.qrels, near_dups, Path(_given(given.exact_dups, "--exact-dups", "QRELS_EXACT_DUPS")))
+            return expansion.scan(work, qrels, near_dups, exact_dups)
         case "render":
-            return expansion.render(work, given.qid, given.qrels or work.qrels, given.max_chars)
+            return expansion.render(work, given.qid, qrels, given.max_chars)
         case "apply":
             return expansion.apply(work, given.qid, given.decisions)
-    return expansion.export(work, given.qrels or work.qrels, given.out or work.expanded)
+    return expansion.export(work, qrels, given.out or work.expanded, near_dups, exact_dups)
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -69,6 +69,10 @@ def _near_dups(step: argparse.ArgumentParser) -> None:
     _variable(step, "--near-dup-dir", "QRELS_NEAR_DUP_DIR", "the folder of near-duplicate Parquet files, a row for each document of the corpus")
 
 
+def _exact_dups(step: argparse.ArgumentParser) -> None:
+    _variable(step, "--exact-dups", "QRELS_EXACT_DUPS", "groups of exact duplicates, one JSON object a line")
+
+
 def _qrels(step: argparse.ArgumentParser) -> None:
     step.add_argument("--qrels", type=Path, metavar="FILE", help="what build wrote (qrels.jsonl of the work folder)")
 
@@ -127,7 +131,7 @@ def parser() -> argparse.ArgumentParser:
                      "expand/pending/, expand/fetch_ids.json and a cache of the rows found", inner="scan")
     _qrels(step)
     _near_dups(step)
-    _variable(step, "--exact-dups", "QRELS_EXACT_DUPS", "groups of exact duplicates, one JSON object a line")
+    _exact_dups(step)
     step = inner.add("render", "show the copies of one question that are left to judge, against all its live hops",
                      "FILE, expand/pending/Q.json, standards/Q.json and docs/", "rendered/Q.json: what was shown whole", inner="render")
     step.add_argument("--qid", required=True, metavar="Q")
@@ -141,6 +145,8 @@ def parser() -> argparse.ArgumentParser:
     step = inner.add("export", "write the qrels closed over duplicates; refuses before closure", "what scan reads",
                      "OUT: one line a question, with the origin of each document", inner="export")
     _qrels(step)
+    _near_dups(step)
+    _exact_dups(step)
     step.add_argument("--out", type=Path, metavar="OUT", help="(qrels_expanded.jsonl of the work folder)")
 
     _figures(steps.add("stats", "draw how documents, hops and votes are distributed", "FILE", "CSV and PDF into DIR"))

@@ -1,0 +1,145 @@
+"""The expansion step by step: scan for near copies, show them, and export what is closed; `apply` takes the decisions between."""
+
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+from lib import files, paths
+from lib.qrels import closure, documents, pending, rendered
+from lib.qrels.apply import SHAPE, apply
+from lib.qrels.closure import Closed
+from lib.qrels.documents import Document
+from lib.qrels.duplicates import Conflict
+from lib.qrels.pending import Scanned
+from lib.qrels.refusals import Refused, Unsettled
+from lib.qrels.rendered import block, is_whole, visible
+from lib.qrels.work import Work, write_lines
+from lib.qrels.worksheet import head
+
+__all__ = ["CLOSED", "apply", "export", "render", "scan"]
+CLOSED = "nothing to scan; closure reached"
+
+
+def scan(work: Work, qrels: Path, near_dups: Path, exact_dups: Path) -> list[str]:
+    """Write what is left to judge of each question, and `fetch_ids.json`: the documents among it whose text is not cached.
+
+    Neighbours are looked up until every included document's are known, so that one scan tells all that can be told before the
+    next decision. After everything is written, Unsettled lists every text with two answers.
+    """
+    with work.held():
+        found = closure.closure(work, qrels, near_dups, exact_dups)
+        wanted = pending.write(work, qrels, found)
+        files.write_json(work.fetch_ids, wanted)
+    told = [line for qid, one in found.items() for line in _told(work, qid, one)]
+    if wanted:
+        told.append(f"{paths.shown(work.fetch_ids)}: {len(wanted)} texts to fetch, run fetch --ids-file {shlex.quote(paths.shown(work.fetch_ids))}")
+    if conflicts := _conflicts(work, found):
+        raise Unsettled(conflicts, told)
+    return told or [CLOSED]
+
+
+def _told(work: Work, qid: str, one: Closed) -> Iterator[str]:
+    """What is pending of a question, and which of it was decided before."""
+    if left := one.expansion.pending:
+        copies = sum(len(members) - 1 for members in one.expansion.copies)
+        also = f", {copies} of them exact copies of others" if copies else ""
+        named = [f"{docid} ({_hops(left[docid].hops)}, {left[docid].jaccard} to {left[docid].parent})" for docid in list(left)[:5]]
+        more = f" and {len(left) - 5} more in {paths.shown(work.pending(qid))}" if len(left) > 5 else ""
+        yield f"{qid}: {len(left)} near copies to judge{also}: {'; '.join(named)}{more}"
+        for docid, why in one.reopened.items():
+            yield f"{qid}: the decision on {docid} is open again, {why}"
+
+
+def _conflicts(work: Work, found: dict[str, Closed]) -> list[str]:
+    return [_conflict(work, qid, conflict) for qid, one in found.items() for conflict in one.expansion.conflicts]
+
+
+def _conflict(work: Work, qid: str, conflict: Conflict) -> str:
+    accepted, denied = (", ".join(f"{docid} by {by}" for docid, by in side) for side in (conflict.accepted, conflict.denied))
+    return (
+        f"{qid}: one text has two answers on hop {conflict.hop}, accepted for {accepted}, denied for {denied}; take a decision out of "
+        f"{paths.shown(work.decisions(qid))}, or judge the documents of the pool alike and build again, then scan"
+    )
+
+
+def _hops(hops) -> str:
+    return f"hop{'s' if len(hops) > 1 else ''} {', '.join(map(str, sorted(hops)))}"
+
+
+def render(work: Work, qid: str, qrels: Path, max_chars: int = rendered.MAX_CHARS) -> Iterator[str]:
+    """The lines of a worksheet of near copies: standards first, then each pending text, to be judged against all live hops.
+
+    Of exact copies one is shown, and counts for all of them. As in `worksheet.render`, what was shown whole is remembered only when
+    the line after the last one is asked for, and then Unsettled lists what cannot be decided yet.
+    """
+    rendered.check_max_chars(max_chars)
+    scanned = pending.read(work, qid, qrels)
+    shown, left = _texts(work, scanned)
+    longest = max((len(document.text) for document in shown), default=0)
+    whole = {document.sha256 for document in shown if is_whole(document.text, max_chars)}
+    left += [f"{visible(one.docid)}: {rendered.truncated(one.text, max_chars, longest)}" for one in shown if one.sha256 not in whole]
+    yield f"=== question {visible(qid)}: {len(scanned.pending)} near copies to judge, {len(shown)} texts, each against all live hops"
+    yield f"=== decide each in a file, {SHAPE}; then run expand apply --qid {shlex.quote(qid)} --decisions FILE"
+    yield from head(scanned.question.row, scanned.standards)
+    yield from left
+    for document in shown:
+        row = scanned.pending[document.docid]
+        copies = [visible(docid) for docid, other in scanned.pending.items() if other.get("copy_of") == document.docid]
+        also = f", also for its exact copies {', '.join(copies)}" if copies else ""
+        yield ""
+        yield from block(document, f"{_hops(scanned.standards)}, {row['jaccard']} to {visible(row['parent'])}{also}", max_chars, longest)
+    yield ""
+    yield f"=== end of the near copies of {visible(qid)}: {len(whole)} of {len(shown)} texts shown whole"
+    bars = {hop: standard.sha256 for hop, standard in scanned.standards.items()}
+    texts = {docid: closure.text_sha256(work, docid) for docid in scanned.pending}
+    rendered.mark(work, qid, {docid: (sha256, bars) for docid, sha256 in texts.items() if sha256 in whole})
+    if left:
+        raise Unsettled(left)
+
+
+def _texts(work: Work, scanned: Scanned) -> tuple[list[Document], list[str]]:
+    """Each pending text once, by the smallest document that has it, and what cannot be shown."""
+    shown, left = {}, []
+    for docid in sorted(docid for docid, row in scanned.pending.items() if "copy_of" not in row):
+        try:
+            document = documents.text(work, docid)
+            twin = scanned.relevant.get(document.sha256, docid)
+            if twin != docid and docid not in scanned.included:
+                left.append(f"{visible(docid)} has the text of {visible(twin)}, which is relevant and needs no reading; {pending.SCAN}")
+            else:
+                shown.setdefault(document.sha256, document)
+        except documents.Gap as gap:
+            way_out = f"run fetch --ids-file {shlex.quote(paths.shown(work.fetch_ids))} and render again"
+            left.append(f"{visible(docid)}: GAP, no text ({visible(gap.reason)}): {way_out}")
+    return list(shown.values()), left
+
+
+def export(work: Work, qrels: Path, out: Path, near_dups: Path, exact_dups: Path) -> list[str]:
+    """Write the qrels closed over duplicates, a line a question in the order of the qrels.
+
+    Closure is computed again from the files. Refused, and nothing is written, while a near copy is pending or a text has two answers.
+    """
+    if Path(out).resolve() in (Path(qrels).resolve(), work.candidates.resolve()):
+        raise Refused(f"the expanded qrels cannot be written to {paths.shown(out)}, which is read here; give --out another name")
+    with work.held():
+        found = closure.closure(work, qrels, near_dups, exact_dups)
+        left = {qid: len(one.expansion.pending) for qid, one in found.items() if one.expansion.pending}
+        if left or (conflicts := _conflicts(work, found)):
+            if left:
+                named = ", ".join(f"{qid} ({count})" for qid, count in list(left.items())[:10])
+                raise Refused(f"closure is not reached: {sum(left.values())} near copies are left to judge, of {named}; {pending.SCAN}, render and apply")
+            raise Refused(f"closure is not reached: {'; '.join(conflicts)}")
+        write_lines(Path(out), [_line(one) for one in found.values()])
+    documents_ = [one for each in found.values() for one in each.expansion.included.values()]
+    counts = ", ".join(f"{sum(one.origin == origin for one in documents_):,} {origin}" for origin in ("judged", "exact", "near"))
+    return [f"{paths.shown(out)}: {len(found):,} questions, {len(documents_):,} relevant documents ({counts})"]
+
+
+def _line(one: Closed) -> dict:
+    found = one.expansion
+    return one.question.row | {
+        "documents": [{"docid": docid} | each._asdict() | {"hops": sorted(each.hops)} for docid, each in found.included.items()],
+        "near": [{"docid": docid, "jaccard": each.jaccard, "hops": sorted(each.hops), "round": each.round} for docid, each in found.near.items()],
+        "classes": [{"docid": min(members), "size": len(members)} for members in found.classes],
+        "rounds": found.rounds,
+    }
