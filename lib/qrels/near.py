@@ -19,7 +19,7 @@ from lib.qrels import near_schema, reverse
 from lib.qrels.refusals import Refused
 
 WORKERS = min(4, len(os.sched_getaffinity(0)))  # files at once
-DIGITS = 12  # a sequence number is looked for with zeros before it up to so many digits
+DIGITS = 8  # a sequence number is looked for with zeros before it up to so many digits
 FOUND = pa.schema({"docid": pa.string(), "neighbour": pa.list_(pa.string()), "jaccard": pa.list_(pa.float32())})
 
 
@@ -53,7 +53,7 @@ def neighbours(folder: Path, docids: Collection[str], cache: Path) -> dict[str, 
 def rows(near_files: list[Path], docids: Collection[str]) -> list[Row]:
     """The rows of the documents, file by file; Refused where a document has no row or two."""
     spelled = {spelling: docid for docid in map(ids.api, docids) for spelling in _spellings(docid)}
-    values, found = pa.array(list(spelled), pa.string()), {}
+    values, found = near_schema.ascending(spelled), {}
     for row in _over(near_files, lambda path: list(_rows(path, spelled, values))):
         if row.docid in found:
             one, other = (f"{paths.shown(each.path)} row {each.row}" for each in (found[row.docid], row))
@@ -70,27 +70,27 @@ def rows(near_files: list[Path], docids: Collection[str]) -> list[Row]:
 
 def _rows(path: Path, spelled: dict[str, str], values: pa.Array) -> Iterator[Row]:
     near = near_schema.opened(path)
-    hits = [(first + np.flatnonzero(inside), own) for first, inside, own in _hits(near, values)]
-    if not hits:
-        return
-    places, own = np.concatenate([at for at, _ in hits]), [docid for _, strings in hits for docid in strings]
-    groups = [near.parquet.metadata.row_group(group).num_rows for group in range(near.parquet.num_row_groups)]
-    hit = np.unique(np.searchsorted(np.cumsum(groups), places, side="right")).tolist()
-    for first, batch in near_schema.batches(near, [near.duplicates], hit):
+    hits = list(_hits(near, values))
+    places, own = np.concatenate([[], *(at for at, _ in hits)]).astype(np.int64), [docid for _, strings in hits for docid in strings]
+    for first, batch in near_schema.batches(near, [near.duplicates], near_schema.groups(near, places)):
         low, high = np.searchsorted(places, [first, first + batch.num_rows])
         taken = batch.column(near.duplicates).take(pa.array(places[low:high] - first))
         edges = near_schema.edges(near, taken, places[low:high])
-        bounds, pairs = np.searchsorted(edges.row, np.arange(high - low + 1)), list(zip(edges.neighbour.to_pylist(), edges.jaccard.tolist(), strict=True))
+        pairs = list(zip(edges.neighbour.to_pylist(), edges.jaccard.tolist(), strict=True))
+        bounds = np.searchsorted(edges.row, np.arange(high - low + 1))
         for i in range(high - low):
             yield Row(spelled[own[low + i]], path, int(places[low + i]), pairs[bounds[i] : bounds[i + 1]])
 
 
-def _hits(near: near_schema.NearFile, values: pa.Array) -> Iterator[tuple[int, np.ndarray, list[str]]]:
-    for first, batch in near_schema.batches(near, [near.docid]):
-        own = near_schema.docids(near, batch, first)
-        inside = pc.is_in(own, value_set=values)
-        if inside.true_count:
-            yield first, inside.to_numpy(zero_copy_only=False), own.filter(inside).to_pylist()
+def _hits(near: near_schema.NearFile, values: pa.Array) -> Iterator[tuple[np.ndarray, list[str]]]:
+    """Rows of the file and their ids, a batch at a time, where the id is one of the values (ascending)."""
+    for group in range(near.parquet.num_row_groups):
+        possible = near_schema.possible(near, group, values)
+        for first, batch in near_schema.batches(near, [near.docid], [group] if possible is not None else []):
+            own = near_schema.docids(near, batch, first)
+            inside = pc.is_in(own, value_set=possible)
+            if inside.true_count:
+                yield first + np.flatnonzero(inside), own.filter(inside).to_pylist()
 
 
 def _found(near_files: list[Path], identities: list[str], docids: list[str], cache: Path) -> dict[str, dict[str, float]]:
@@ -98,10 +98,10 @@ def _found(near_files: list[Path], identities: list[str], docids: list[str], cac
     for row in rows(near_files, docids):
         for neighbour, jaccard in row.duplicates:
             _add(found[row.docid], row.docid, neighbour, jaccard, row.path)
-    indexes = dict(zip(near_files, identities, strict=True))
-    wanted = pa.array(sorted(docids), pa.string())
-    for path, docid, neighbour, jaccard in _over(
-        near_files, lambda path: [(path, *edge) for edge in reverse.named(reverse.ready(path, indexes[path], cache / "reverse"), wanted)]):
+    wanted, identity = near_schema.ascending(docids), dict(zip(near_files, identities, strict=True))
+    reverse.forget(cache / "reverse", near_files)
+    named = lambda path: [(path, *edge) for edge in reverse.named(reverse.ready(path, identity[path], cache / "reverse"), wanted)]
+    for path, docid, neighbour, jaccard in _over(near_files, named):
         _add(found[docid], docid, neighbour, jaccard, path)
     return {docid: dict(sorted(edges.items())) for docid, edges in found.items()}
 
@@ -124,11 +124,9 @@ def _over(near_files: list[Path], read) -> Iterator:
 
 def _spellings(docid: str) -> list[str]:
     """An id in API spelling, and the same with zeros before its sequence number."""
-    if ids.analysis(docid) == docid == ids.api(docid) and ids.api(f"{docid}") == docid and not docid.startswith("shard_"):
-        return [docid]
     head, _, sequence = docid.rpartition("_")
-    padded = [f"{head}_{sequence.zfill(width)}" for width in range(len(sequence), max(DIGITS, len(sequence)) + 1)]
-    return [spelling for spelling in padded if ids.api(spelling) == docid] or [docid]
+    padded = (f"{head}_{sequence.zfill(width)}" for width in range(len(sequence) + 1, DIGITS + 1))
+    return [docid, *(spelling for spelling in padded if ids.api(spelling) == docid)]
 
 
 def _known(cache: Path, identities: list[str]) -> dict[str, dict[str, float]]:

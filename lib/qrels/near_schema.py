@@ -7,7 +7,7 @@ float64 is rounded to float32. Columns and fields of other types are not read; t
 
 import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -68,7 +68,7 @@ def identity(path: Path) -> str:
 def opened(path: Path) -> NearFile:
     """Open a file and find its columns; Refused, by name, where it is damaged, foreign or ambiguous."""
     with _whole(path):
-        parquet = pq.ParquetFile(path, memory_map=True)
+        parquet = pq.ParquetFile(path)
     schema = parquet.schema_arrow
     docid = _only(path, schema, _is_string, "column of strings for the document ids")
     duplicates = _only(path, schema, lambda kind: _is_list(kind) and pa.types.is_struct(kind.value_type), "column of lists of structs")
@@ -80,13 +80,38 @@ def opened(path: Path) -> NearFile:
 
 def batches(near: NearFile, columns: list[str], row_groups: list[int] | None = None) -> Iterator[tuple[int, pa.RecordBatch]]:
     """The columns of some or all row groups, a batch at a time, each with the row of the file that it starts at."""
-    sizes = [near.parquet.metadata.row_group(group).num_rows for group in range(near.parquet.num_row_groups)]
-    for group in range(len(sizes)) if row_groups is None else row_groups:
-        at = sum(sizes[:group])
+    ends = _ends(near)
+    for group in range(len(ends)) if row_groups is None else row_groups:
+        at = int(ends[group]) - near.parquet.metadata.row_group(group).num_rows
         with _whole(near.path):
             for batch in near.parquet.iter_batches(BATCH, row_groups=[group], columns=columns, use_threads=False):
                 yield at, batch
                 at += batch.num_rows
+
+
+def groups(near: NearFile, rows: np.ndarray) -> list[int]:
+    """The row groups that hold the rows, ascending."""
+    return np.unique(np.searchsorted(_ends(near), rows, side="right")).tolist()
+
+
+def ascending(strings: Iterable[str]) -> pa.Array:
+    """Strings in the order in which Arrow and Parquet compare them: by their bytes in UTF-8."""
+    array = pa.array(list(strings), pa.string())
+    return array.take(pc.sort_indices(array))
+
+
+def possible(near: NearFile, group: int, values: pa.Array) -> pa.Array | None:
+    """The values (ascending) that lie between the least and the greatest id of a row group, by its statistics; None for none."""
+    chunk = near.parquet.metadata.row_group(group).column(_leaf(near))
+    statistics = chunk.statistics
+    if statistics is None or not statistics.has_min_max or not statistics.has_null_count or statistics.null_count:
+        return values
+    try:
+        least, greatest = (pa.array([bound], pa.string()) for bound in (statistics.min, statistics.max))
+    except UnicodeDecodeError:  # a writer may cut a bound inside a character
+        return values
+    low, high = (pc.search_sorted(values, bound, side=side)[0].as_py() for bound, side in ((least, "left"), (greatest, "right")))
+    return values[low:high] if low < high else None
 
 
 def docids(near: NearFile, batch: pa.RecordBatch, first: int) -> pa.Array:
@@ -104,7 +129,8 @@ def edges(near: NearFile, lists: pa.Array, rows: np.ndarray) -> Edges:
     A null or empty list has none. Refused, with file and row, where a struct, an id or a Jaccard is null, or a Jaccard is
     not finite or not in 0 to 1.
     """
-    parents, structs = pc.list_parent_indices(lists).to_numpy().astype(np.int64), pc.list_flatten(lists)
+    lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy()
+    parents, structs = np.repeat(np.arange(len(lists)), lengths), pc.list_flatten(lists)
     neighbour, jaccard = (structs.field(structs.type.get_field_index(name)) for name in (near.neighbour, near.jaccard))
     for what, part in (("struct", structs), (f"{near.neighbour!r}", neighbour), (f"{near.jaccard!r}", jaccard)):
         if part.null_count:
@@ -116,6 +142,16 @@ def edges(near: NearFile, lists: pa.Array, rows: np.ndarray) -> Edges:
         row = rows[parents[wrong[0]]]
         raise Refused(f"{paths.shown(near.path)} row {row} holds the Jaccard {values[wrong[0]]}; a Jaccard lies in 0 to 1")
     return Edges(parents, _plain(neighbour), values.astype(np.float32, copy=False))
+
+
+def _ends(near: NearFile) -> np.ndarray:
+    return np.cumsum([near.parquet.metadata.row_group(group).num_rows for group in range(near.parquet.num_row_groups)], dtype=np.int64)
+
+
+def _leaf(near: NearFile) -> int:
+    """The place of the id column among the leaves of the schema."""
+    leaves = near.parquet.schema
+    return next(leaf for leaf in range(len(leaves)) if leaves.column(leaf).path == near.docid)
 
 
 class _whole:

@@ -5,7 +5,7 @@ the API spelling. It lies uncompressed in Arrow's format and is searched where i
 reads a few pages of it. A file that changed gets a new index; a build that was killed goes on with the next file.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -33,6 +33,14 @@ def ready(path: Path, identity: str, cache: Path) -> Path:
         with files.whole(index) as temporary, pa.OSFile(str(temporary), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
             writer.write_table(table)
     return index
+
+
+def forget(cache: Path, near_files: Sequence[Path]) -> None:
+    """Take away the indexes of files that have gone."""
+    kept = {f"{names.safe(path.stem)}.arrow" for path in near_files}
+    for index in cache.glob("*.arrow"):
+        if index.name not in kept:
+            index.unlink()
 
 
 def build(path: Path) -> pa.Table:
