@@ -38,7 +38,11 @@ def release(work: Work, qrels: Path, outdir: Path, near_dups: Path | None, corpu
     rows = [(line["qid"], docid, RELEVANT) for line in lines for docid in sorted(ids.api(found["docid"]) for found in line["documents"])]
     released = sorted({docid for _, docid, _ in rows})
     asked = corpus_ids.check(released, near_dups, corpus)
-    facts = _facts(lines, places.read_lines(review, "run build again"), {path.name: path for path in (qrels, review)} | asked)
+    hops = places.read_lines(review, "run build again")
+    try:
+        facts = _facts(lines, hops, {path.name: path for path in (qrels, review)} | asked)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise Refused(f"{paths.shown(qrels)} or {review.name} beside it has a line that no step wrote ({error!r}); {_BUILD}") from error
     queries = [(line["qid"], line["question"]) for line in lines]
     try:
         data = export.write(outdir, rows, queries, lambda data: _card(data, facts), _texts(work, lines, released) if texts else None,
@@ -131,7 +135,7 @@ def _card(data: Set, facts: dict) -> str:
     judged = (
         f"{facts['pool entries']:,} pool entries (question, part of the question, document) were judged, by the reviewer's votes below or by reading "
         f"the full text against a standard written before. Only failures were recorded, each with the sentence that decides it; what was shown whole "
-        f"and not rejected is accepted. {facts['rejected']:,} documents were rejected for every part they were judged on or for some of them.\n\n{by_origin}\n\n{votes}"
+        f"and not rejected is accepted. {facts['rejected']:,} documents were rejected for a part they were judged on.\n\n{by_origin}\n\n{votes}"
     )
     rule = (
         "Exact copies inherit; near copies do not, since a copy can drop the very sentence that decides. Each was judged against all parts of the question; "
@@ -141,7 +145,8 @@ def _card(data: Set, facts: dict) -> str:
     sources = card.table(["source", "sha256"], [*(("workbook", sha) for sha in facts["made from"]["workbooks"]),
                                                 *((name, sha) for name, sha in facts["made from"].items() if name != "workbooks")])
     limitations = [
-        f"{review['hops']:,} parts of {review['questions']:,} questions still need review: no document supports them, so the documents of these questions do not cover them.",
+        f"{review['hops']:,} parts of {review['questions']:,} questions still need review: no document supports them, or a note leaves open whether they are needed. "
+        "The documents of these questions may not cover them.",
         "A pair without a line is unjudged, not non-relevant; rejected documents have no line either, and there are no 0 lines. "
         "Pools came from the reviewer's workbook: documents outside it were read only where they copy an included one.",
         "Grade 1 is not graded further: full and partial support are the same, and a document may support one part of its question alone. "
