@@ -124,6 +124,7 @@ def _line(question: dict, file: dict, accepted: list[tuple[int, str]]) -> dict:
     votes = Counter(vote["vote"] for entry in question["pool"] for vote in entry["votes"])
     none = sum(not entry["votes"] for entry in question["pool"])
     taken, refused = _by_document(accepted), _by_document(by.keys() - set(accepted))
+    assert len(by) + sum(entry["state"] == "skipped" for entry in question["pool"]) == len(question["pool"])
     return {
         "qid": question["qid"], "question": question["question"], "workbook_sha256": question["workbook_sha256"],
         "hops": [{key: hop[key] for key in ("hop", "text", "live")} for hop in question["hops"]],
