@@ -8,7 +8,7 @@ import json
 import os
 import sys
 
-_USAGE = "usage: python -m lib.sample.documents doc DOCID [--from FOLDER]   (FOLDER is $QRELS_SAMPLE unless given)"
+_USAGE = "usage: python -m lib.sample.documents doc [--from FOLDER] DOCID   (FOLDER is $QRELS_SAMPLE unless given)"
 
 
 def write(folder, texts: dict[str, str]) -> None:
@@ -40,8 +40,9 @@ def text(folder: str, docid: str) -> str:
 def main(words: list[str]) -> int:
     """The command line; 1 with a sentence where there is no such document or no such set, 2 where the words are no command."""
     folder = os.environ.get("QRELS_SAMPLE")
-    if len(words) == 4 and words[2] == "--from":
-        folder, words = words[3], words[:2]
+    if "--from" in words[1:-1]:
+        at = words.index("--from")
+        folder, words = words[at + 1], words[:at] + words[at + 2 :]
     if words in (["-h"], ["--help"]):
         print(_USAGE)
         return 0
