@@ -4,17 +4,21 @@ STAMP := .venv/stamp-$(shell cat pyproject.toml requirements.lock | sha256sum | 
 
 BESIDE := requirements-cluster.lock requirements-bench.lock
 MORE := .venv/more-$(shell cat $(BESIDE) 2>/dev/null | sha256sum | cut -c1-16)
+BROWSER := .venv/browser-$(shell cat requirements-browser.lock 2>/dev/null | sha256sum | cut -c1-16)
 
-.PHONY: run test test-all lab lock clean
+.PHONY: run test test-all test-browser lab lock clean
 
 run: $(STAMP)
 	@$(BIN)/python -m lib.plan runs/sample.yaml
 
 test: $(STAMP)
-	$(BIN)/python -m pytest -q -n 2 --dist loadfile -m "not slow"
+	$(BIN)/python -m pytest -q -n 2 --dist loadfile -m "not slow and not browser"
 
 test-all: $(STAMP) $(MORE)
-	$(BIN)/python -m pytest -q -n 2 --dist loadfile -m slow
+	$(BIN)/python -m pytest -q -n 2 --dist loadfile -m "slow and not browser"
+
+test-browser: $(STAMP) $(BROWSER)
+	$(BIN)/python -m pytest -q -m browser
 
 lab: $(STAMP)
 	$(BIN)/jupyter lab $(if $(filter 0,$(shell id -u)),--allow-root) $(LAB)
@@ -33,14 +37,19 @@ $(MORE): $(STAMP)
 	@$(BIN)/pip install --quiet $(BESIDE:%=-r %)
 	@touch $@
 
-# Today's releases within pyproject: the main and test packages, then what bench and cluster need besides.
+# The page of a question is tested in the system's Chromium, which playwright drives.
+$(BROWSER): $(STAMP)
+	@$(BIN)/pip install --quiet -r requirements-browser.lock
+	@touch $@
+
+# Today's releases within pyproject: the main and test packages, then what bench, cluster and browser need besides.
 FREEZE := .lock-venv/bin/pip freeze --exclude-editable | sed 's/+cpu$$//'
 lock:
 	rm -rf .lock-venv
 	$(PYTHON) -m venv .lock-venv
 	.lock-venv/bin/pip install --quiet -e '.[test]'
 	$(FREEZE) > requirements.lock
-	for extra in bench cluster; do \
+	for extra in bench cluster browser; do \
 	  .lock-venv/bin/pip install --quiet -c requirements.lock -e ".[$$extra]" && \
 	  { $(FREEZE) | grep -vxFf requirements.lock; } > requirements-$$extra.lock && \
 	  .lock-venv/bin/pip uninstall --quiet -y -r requirements-$$extra.lock || exit 1; \

@@ -9,6 +9,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+import test_browser
 import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
@@ -38,7 +39,7 @@ def test_the_lock_pins_every_main_and_test_package_as_pyproject_asks():
     assert unmet(["torch==2.12.0", "absent>=1"], pins("requirements.lock")) == ["torch==2.12.0", "absent>=1"]
 
 
-@pytest.mark.parametrize("extra", ["bench", "cluster"])
+@pytest.mark.parametrize("extra", ["bench", "cluster", "browser"])
 def test_the_other_locks_hold_what_an_extra_needs_besides(extra):
     beside = pins(f"requirements-{extra}.lock")
     assert not set(beside) & set(pins("requirements.lock"))
@@ -100,3 +101,18 @@ def test_the_stamp_is_todays_until_pyproject_or_the_lock_changes(clone):
         with open(clone / name, "a") as handle:
             handle.write("\n")
         assert "requirements.lock" in make(clone, "--dry-run", "test").stdout
+
+
+def test_only_make_test_browser_needs_a_browser(clone):
+    assert '-m "not slow and not browser"' in make(clone, "--dry-run", "test").stdout
+    assert '-m "slow and not browser"' in make(clone, "--dry-run", "test-all").stdout
+    shown = make(clone, "--dry-run", "test-browser").stdout
+    assert "install --quiet -r requirements-browser.lock" in shown and "-m browser" in shown
+
+
+def test_a_missing_browser_is_a_skip_with_its_reason_and_a_failure_where_one_is_required(monkeypatch):
+    monkeypatch.setattr(test_browser.shutil, "which", lambda name: None)
+    for required, outcome in (("", pytest.skip.Exception), ("required", pytest.fail.Exception)):
+        monkeypatch.setenv("QRELBOOK_BROWSER", required)
+        with pytest.raises(outcome, match="no chromium on the PATH; install Debian's package chromium"):
+            test_browser.found()
