@@ -125,8 +125,9 @@ def _over(near_files: list[Path], read) -> Iterator:
 def _spellings(docid: str) -> list[str]:
     """An id in API spelling, and the same with zeros before its sequence number."""
     head, _, sequence = docid.rpartition("_")
-    padded = (f"{head}_{sequence.zfill(width)}" for width in range(len(sequence) + 1, DIGITS + 1))
-    return [docid, *(spelling for spelling in padded if ids.api(spelling) == docid)]
+    if ids.api(f"{head}_0{sequence}") != docid:  # no shard id: zeros would make it another id
+        return [docid]
+    return [f"{head}_{sequence.zfill(width)}" for width in range(len(sequence), max(DIGITS, len(sequence)) + 1)]
 
 
 def _known(cache: Path, identities: list[str]) -> dict[str, dict[str, float]]:
