@@ -11,7 +11,7 @@ TEXT = "Text of {}.\r\n\tLine two, \u00e9\u4e2d\U0001d538.\n"
 
 
 def wait_for(what):
-    for _ in range(1000):
+    for _ in range(4000):
         if what():
             return
         time.sleep(0.01)

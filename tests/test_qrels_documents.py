@@ -178,7 +178,7 @@ def test_a_fetch_that_is_ended_half_way_leaves_no_command_behind_and_resumes_wit
     first.send_signal(number)
     _, told = first.communicate(timeout=20)
     assert first.returncode == -number, told
-    wait_for(lambda: not any(map(alive, asked.pids())))
+    wait_for(lambda: not any(map(alive, asked.pids())), 10)
     assert sorted(docid for docid in docids if documents._cached(asked.work, docid)) == ["a", "b", "c"]
     (asked.log.parent / "go").touch()
     assert asked.fetch(*docids) == ["documents: 6 asked for, 3 cached before, 3 fetched, 0 gaps"]
