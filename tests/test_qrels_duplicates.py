@@ -53,10 +53,11 @@ def expand_slowly(seeds, live, classes, neighbours, decisions, rejected):
     pending, near = {}, {}
     for docid in docs - judged:
         edges = [(-edge[docid, other], round_of[other], other) for other in round_of if other not in same[docid] and edge[docid, other] >= 0]
-        answered = {*said(docid, True), *said(docid, False), *(hop for copy in same[docid] for hop in rejected.get(copy, ()))}
+        looped = {hop for copy in same[docid] for hop in rejected.get(copy, ())}
+        answered = {*said(docid, True), *said(docid, False), *looped}
         if edges and set(live) - answered:
             pending[docid] = Pending(set(live) - answered, min(edges)[2], -min(edges)[0])
-        elif edges and same[docid] & set(decisions):
+        elif edges and set(live) - looped:
             near.setdefault(frozenset(same[docid]), []).append((min(edges)[0], docid, 1 + min(round_ for _, round_, _ in edges)))
     kept = {}
     for members, found in near.items():
@@ -191,7 +192,7 @@ def test_a_hop_that_is_no_longer_live_does_not_count():
 def test_what_the_judging_loop_rejected_is_asked_for_its_other_hops_only():
     edges = {"a": {"b": 0.9, "c": 0.9}}
     found = expanded(neighbours=edges, rejected={"b": {1}, "c": {1, 2}})
-    assert found.pending == {"b": Pending({2}, "a", 0.9)} and found.near == {}  # c was never read as a near copy
+    assert found.pending == {"b": Pending({2}, "a", 0.9)} and found.near == {}  # c was never to be read as a near copy
 
 
 def test_an_exact_copy_of_a_rejected_near_copy_inherits_the_rejection():

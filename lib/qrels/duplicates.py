@@ -36,7 +36,7 @@ class Pending(NamedTuple):
 
 
 class Near(NamedTuple):
-    """A near copy that was decided for every live hop, one for each text.
+    """A near copy that was decided, one for each text; not one that the judging loop had rejected for every live hop.
 
     `jaccard` is the largest of its text with an included document of another text, `round` the one in which it came up.
     """
@@ -73,22 +73,27 @@ class Expansion(NamedTuple):
 
 
 class _Answers:
-    """The answers to one class: for each hop who accepts it and who denies it. Of decisions, only what they say of live hops."""
+    """The answers to one class: for each hop who accepts it and who denies it. Of decisions, only what they say of live hops.
+
+    `asked` are the live hops that the judging loop left to the expansion, `open` those of them without an answer.
+    """
 
     def __init__(self, members: frozenset[str], live: frozenset[int], seeds, decisions, rejected):
         self.accepted, self.denied = defaultdict(list), defaultdict(list)
-        self.judged, self.decided = not members.isdisjoint(seeds), not members.isdisjoint(decisions)
+        self.judged = not members.isdisjoint(seeds)
         for docid in sorted(members):
             for hop in seeds.get(docid, ()):
                 self.accepted[hop].append((docid, LOOP))
             for hop in rejected.get(docid, ()):
                 self.denied[hop].append((docid, LOOP))
+        self.asked = frozenset() if self.judged else live - self.denied.keys()
+        for docid in sorted(members):
             if docid in decisions:
                 hops, then = decisions[docid]
                 for hop in live.intersection(then):
                     (self.accepted if hop in hops else self.denied)[hop].append((docid, DECISION))
         self.hops = frozenset(self.accepted)
-        self.open = frozenset() if self.judged else live - self.accepted.keys() - self.denied.keys()
+        self.open = self.asked - self.accepted.keys() - self.denied.keys()
 
     def conflicts(self) -> list[Conflict]:
         return [Conflict(hop, tuple(self.accepted[hop]), tuple(self.denied[hop])) for hop in sorted(self.accepted.keys() & self.denied.keys())]
@@ -160,7 +165,7 @@ def expand(
                 pending[docid] = Pending(answered(members).open, parent, -minus_jaccard)
     near = {}
     for members, found in copies.items():
-        if answered(members).decided and not answered(members).open:
+        if answered(members).asked and not answered(members).open:
             minus_jaccard, docid, _ = min(found)
             docid = next((one for one in members if one in included and included[one].origin == "near"), docid)
             near[docid] = Near(answered(members).hops, min(round_ for *_, round_ in found), -minus_jaccard)
