@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from lib import files
 from lib.qrels import documents, page, pools, rendered, standards
-from lib.qrels.refusals import Refused
+from lib.qrels.refusals import Refused, Unsettled
 from lib.qrels.work import Work
 
 TEMPLATE = Path(page.__file__).with_name("page.html").read_text(encoding="utf-8")
@@ -55,8 +55,10 @@ def test_what_the_page_holds_counts_as_shown_whole_beside_the_standards_of_the_h
 
 def test_a_document_without_a_text_stands_on_the_page_with_its_reason_and_is_not_marked(work):
     small_qrels.gap(work, "d3", "the command exited with 3")
-    said = page.write(work, "q1")
-    assert said[1:] == ["GAP d3 is not on the page: the command exited with 3; run fetch --qid q1 and write the page again"]
+    with pytest.raises(Unsettled) as left:
+        page.write(work, "q1")
+    assert left.value.lines == ["d3: GAP, no text (the command exited with 3): run fetch --qid q1 and write the page again"]
+    assert left.value.told[0].startswith(f"{work.page('q1')}: 2 documents in full")
     assert content(work, "q1")["gaps"] == [{"docid": "d3", "reason": "the command exited with 3", "hops": [1]}]
     assert "d3" not in rendered.read(work, "q1")
 

@@ -15,7 +15,8 @@ from pathlib import Path
 
 from lib import files, ids, paths
 from lib.qrels import documents, pools, rejections, rendered, standards
-from lib.qrels.refusals import Refused
+from lib.qrels.refusals import Refused, Unsettled, run
+from lib.qrels.rendered import visible
 from lib.qrels.standards import Standard
 from lib.qrels.work import Work, read_json
 
@@ -26,8 +27,8 @@ def write(work: Work, qid: str) -> list[str]:
     """Write the page of a question to `work.page(qid)` and mark its documents as shown whole; the lines to print.
 
     Nothing is cut in the page, so each pending document whose text is cached counts as shown beside the standards of the hops
-    it is pending on. A document without a text is a gap: it stands on the page and in a line with its reason, and is not marked.
-    The same work folder gives the same bytes. Refused as `standards.read` refuses, and where a rejections file cannot be loaded.
+    it is pending on. A document without a text is a gap: it stands on the page with its reason, is not marked, and Unsettled
+    lists it once the page is written. The same work folder gives the same bytes. Refused as `standards.read` refuses, and where a rejections file cannot be loaded.
     """
     with work.held(qid):
         question = pools.question(work, qid)
@@ -46,10 +47,12 @@ def write(work: Work, qid: str) -> list[str]:
         files.write_text(work.page(qid), fill(_content(work, question, bars, shown, gaps)))
         rendered.mark(work, qid, {one["docid"]: (one["sha256"], {hop: bars[hop].sha256 for hop in one["hops"]}) for one in shown})
     entries = sum(len(one["hops"]) for one in shown)
-    line = (f"{paths.shown(work.page(qid))}: {len(shown):,} documents in full, {entries:,} pending entries; open it in a browser, "
-            f"and move what it saves to {paths.shown(work.rejections(qid))}")
-    fetch = f"run fetch --qid {shlex.quote(qid)} and write the page again"
-    return [line, *(f"GAP {gap['docid']} is not on the page: {gap['reason']}; {fetch}" for gap in gaps)]
+    told = [f"{paths.shown(work.page(qid))}: {len(shown):,} documents in full, {entries:,} pending entries; open it in a browser, "
+            f"and move what it saves to {paths.shown(work.rejections(qid))}"]
+    if gaps:
+        way_out = f"{run('fetch', qid)} and write the page again"
+        raise Unsettled([f"{visible(gap['docid'])}: GAP, no text ({visible(gap['reason'])}): {way_out}" for gap in gaps], told)
+    return told
 
 
 def fill(content: dict) -> str:
