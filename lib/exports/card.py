@@ -5,6 +5,15 @@ from collections.abc import Iterable, Sequence
 from lib.exports import formats
 from lib.exports.export import Set
 
+_READING = """UTF-8, LF line ends, no byte order mark; a pair stands once; lines are sorted by question and document, as code points.
+Ids are text: read them as such (`007` is not `7`, `NA` is not missing). `manifest.json` lists rows, bytes and sha256 of every file.
+
+```python
+qrels = list(ir_measures.read_trec_qrels("qrels.trec"))
+with open("qrels.trec", encoding="utf-8") as lines:
+    qrels = pytrec_eval.parse_qrel(lines)
+```"""
+
 
 def table(head: Sequence[str], rows: Iterable[Sequence]) -> str:
     """A Markdown table; whole numbers with thousands separators on the right, a missing value as a dash."""
@@ -38,13 +47,3 @@ def write(title: str, opening: str, data: Set, grades: dict[int, str], sections:
         ("Limitations", "\n".join(f"- {limitation}" for limitation in limitations)),
     ]
     return "\n\n".join([f"# {title}", opening, *(f"## {heading}\n\n{text}" for heading, text in parts)]) + "\n"
-
-
-_READING = """UTF-8, LF line ends, no byte order mark; a pair stands once; lines are sorted by question and document, as code points.
-Ids are text: read them as such (`007` is not `7`, `NA` is not missing). `manifest.json` lists rows, bytes and sha256 of every file.
-
-```python
-qrels = list(ir_measures.read_trec_qrels("qrels.trec"))
-with open("qrels.trec", encoding="utf-8") as lines:
-    qrels = pytrec_eval.parse_qrel(lines)
-```"""

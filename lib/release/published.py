@@ -1,5 +1,6 @@
 """The labels of a run as a released set: sorted and counted out of core, every exception counted in the manifest."""
 
+import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,7 +8,7 @@ from pathlib import Path
 
 import duckdb
 
-from lib import contracts, corpus, paths, processes
+from lib import contracts, corpus, paths, processes, trace
 from lib.exports import card, export
 from lib.exports.export import Set
 from lib.exports.rows import ExportError
@@ -15,6 +16,7 @@ from lib.judge.contract import GUIDELINE
 from lib.student.cuts import CUTS
 
 MEMORY = "2GB"  # of the sort; more goes to disk
+THREADS = min(4, len(os.sched_getaffinity(0)))
 _ROWS = 20_000  # handed over at once
 _PLACES = {"v1": 0, "v2 gap": 1, "v2": 2}
 
@@ -40,7 +42,7 @@ def publish(run: Path, outdir: Path, texts: bool = True) -> list[str]:
     lines = contracts.parts(run / "labels")
     with processes.lock(run), _database(run) as database:
         _accounted(run, database, sum(line["rows"] for line in lines))
-        facts = _facts(run, database, sum(line["gaps"] for line in lines))
+        facts = _facts(run, database, sum(line.get("gaps", 0) for line in lines))
         rows = _rows(database, "select qid, docid, label from labels where label is not null order by qid, docid")
         queries = _rows(database, "select qid, text from queries semi join (from labels where label is not null) using (qid) order by qid")
         data = export.write(outdir, rows, queries, lambda data: _card(run.name, data, facts), _documents(run) if texts else None, facts=facts)
@@ -56,10 +58,13 @@ def _database(run: Path) -> Iterator[duckdb.DuckDBPyConnection]:
     spill = run / ".release-sort"
     shutil.rmtree(spill, ignore_errors=True)
     try:
-        with duckdb.connect(config={"memory_limit": MEMORY, "temp_directory": str(spill), "preserve_insertion_order": False}) as database:
+        options = {"memory_limit": MEMORY, "threads": THREADS, "temp_directory": str(spill), "preserve_insertion_order": False}
+        with duckdb.connect(config=options) as database:
             for name in ("labels", "documents", "queries"):
-                files = [str(run / name / line["part"]) for line in contracts.parts(run / name)]
-                database.read_parquet(files).create_view(name)
+                parts = [run / name / line["part"] for line in contracts.parts(run / name)]
+                for part in parts:
+                    trace.record("read", part)
+                database.read_parquet(list(map(str, parts))).create_view(name)
             yield database
     finally:
         shutil.rmtree(spill, ignore_errors=True)
