@@ -405,3 +405,12 @@ def test_a_file_of_verdicts_that_was_damaged_is_refused_with_the_way_out(work):
 
 def test_nothing_is_kept_of_the_render_of_another_question(work):
     assert rendered.read(work, "q1").keys() == {"d1", "d2", "d3"} and rendered.read(work, "q2").keys() == {"d3", "shard_00045_6622"}
+
+
+@pytest.mark.parametrize(("by", "text", "bar"), [("silence", True, True), ("rejection", True, True), ("override", True, False), ("vote", False, False)])
+def test_a_verdict_stands_as_long_as_what_it_was_given_for(by, text, bar):
+    row = {"by": by, "text_sha256": "t", "standard_sha256": "s"}
+    assert recorded.fault(row, "t", "s") is None
+    assert recorded.fault(row, "new", "s") == ("another text of the document" if text else None)
+    assert recorded.fault(row, None, "s") == ("a text that is no longer cached" if text else None)
+    assert recorded.fault(row, "t", "new") == recorded.fault(row, "t", None) == ("another standard of the hop" if bar else None)
