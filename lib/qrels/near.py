@@ -4,6 +4,7 @@ Two passes a file: the id column alone, which says where the wanted rows lie; th
 only those rows leave Arrow. What was found is kept for later rounds, until a file of the folder changes.
 """
 
+import json
 import os
 from collections.abc import Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -15,12 +16,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lib import files, ids, paths
-from lib.qrels import near_schema, reverse
+from lib.qrels import arrow, near_schema, reverse
 from lib.qrels.refusals import Refused
 
 WORKERS = min(4, len(os.sched_getaffinity(0)))  # files at once
 DIGITS = 8  # a sequence number is looked for with zeros before it up to so many digits
-FOUND = pa.schema({"docid": pa.string(), "neighbour": pa.list_(pa.string()), "jaccard": pa.list_(pa.float32())})
 
 
 class Row(NamedTuple):
@@ -74,7 +74,7 @@ def _rows(path: Path, spelled: dict[str, str], values: pa.Array) -> Iterator[Row
     places, own = np.concatenate([[], *(at for at, _ in hits)]).astype(np.int64), [docid for _, strings in hits for docid in strings]
     for first, batch in near_schema.batches(near, [near.duplicates], near_schema.groups(near, places)):
         low, high = np.searchsorted(places, [first, first + batch.num_rows])
-        taken = batch.column(near.duplicates).take(pa.array(places[low:high] - first))
+        taken = batch.column(near.duplicates).take(arrow.numbers(places[low:high] - first))
         edges = near_schema.edges(near, taken, places[low:high])
         pairs = list(zip(edges.neighbour.to_pylist(), edges.jaccard.tolist(), strict=True))
         bounds = np.searchsorted(edges.row, np.arange(high - low + 1))
@@ -90,7 +90,7 @@ def _hits(near: near_schema.NearFile, values: pa.Array) -> Iterator[tuple[np.nda
             own = near_schema.docids(near, batch, first)
             inside = pc.is_in(own, value_set=possible)
             if inside.true_count:
-                yield first + np.flatnonzero(inside), own.filter(inside).to_pylist()
+                yield first + arrow.values(pc.indices_nonzero(inside)).astype(np.int64), own.filter(inside).to_pylist()
 
 
 def _found(near_files: list[Path], identities: list[str], docids: list[str], cache: Path) -> dict[str, dict[str, float]]:
@@ -131,18 +131,13 @@ def _spellings(docid: str) -> list[str]:
 
 
 def _known(cache: Path, identities: list[str]) -> dict[str, dict[str, float]]:
+    """What earlier rounds found in the same files; nothing where the cache is not there or damaged."""
     try:
-        with pa.memory_map(str(cache / "found.arrow")) as source:
-            table = pa.ipc.open_file(source).read_all()
-            if table.schema.metadata != {b"of": "\n".join(identities).encode()}:
-                return {}
-            return {row["docid"]: dict(zip(row["neighbour"], row["jaccard"], strict=True)) for row in table.to_pylist()}
-    except (OSError, pa.ArrowException):
+        kept = json.loads(files.read_bytes(cache / "found.json"))
+        return kept["found"] if kept["files"] == identities else {}
+    except (OSError, ValueError, KeyError, TypeError):
         return {}
 
 
 def _keep(cache: Path, identities: list[str], known: dict[str, dict[str, float]]) -> None:
-    entries = [{"docid": docid, "neighbour": list(edges), "jaccard": list(edges.values())} for docid, edges in sorted(known.items())]
-    table = pa.Table.from_pylist(entries, FOUND).replace_schema_metadata({b"of": "\n".join(identities).encode()})
-    with files.whole(cache / "found.arrow") as temporary, pa.OSFile(str(temporary), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
-        writer.write_table(table)
+    files.write_text(cache / "found.json", json.dumps({"files": identities, "found": dict(sorted(known.items()))}, ensure_ascii=False, allow_nan=False) + "\n")

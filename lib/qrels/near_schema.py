@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from lib import paths, trace
+from lib.qrels import arrow
 from lib.qrels.refusals import Refused
 
 BATCH = 1 << 16  # rows decoded at once, so that a row group of any size stays small in memory
@@ -96,7 +97,7 @@ def groups(near: NearFile, rows: np.ndarray) -> list[int]:
 
 def ascending(strings: Iterable[str]) -> pa.Array:
     """Strings in the order in which Arrow and Parquet compare them: by their bytes in UTF-8."""
-    array = pa.array(list(strings), pa.string())
+    array = arrow.strings(strings)
     return array.take(pc.sort_indices(array))
 
 
@@ -107,7 +108,7 @@ def possible(near: NearFile, group: int, values: pa.Array) -> pa.Array | None:
     if statistics is None or not statistics.has_min_max or not statistics.has_null_count or statistics.null_count:
         return values
     try:
-        least, greatest = (pa.array([bound], pa.string()) for bound in (statistics.min, statistics.max))
+        least, greatest = (arrow.strings([bound]) for bound in (statistics.min, statistics.max))
     except UnicodeDecodeError:  # a writer may cut a bound inside a character
         return values
     low, high = (pc.search_sorted(values, bound, side=side)[0].as_py() for bound, side in ((least, "left"), (greatest, "right")))
@@ -129,14 +130,14 @@ def edges(near: NearFile, lists: pa.Array, rows: np.ndarray) -> Edges:
     A null or empty list has none. Refused, with file and row, where a struct, an id or a Jaccard is null, or a Jaccard is
     not finite or not in 0 to 1.
     """
-    lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy()
-    parents, structs = np.repeat(np.arange(len(lists)), lengths), pc.list_flatten(lists)
+    lengths, structs = pc.list_value_length(lists), pc.list_flatten(lists)
+    parents = np.repeat(np.arange(len(lists)), arrow.values(pc.fill_null(lengths, 0) if lengths.null_count else lengths))
     neighbour, jaccard = (structs.field(structs.type.get_field_index(name)) for name in (near.neighbour, near.jaccard))
     for what, part in (("struct", structs), (f"{near.neighbour!r}", neighbour), (f"{near.jaccard!r}", jaccard)):
         if part.null_count:
             row = rows[parents[pc.index(part.is_null(), True).as_py()]]
             raise Refused(f"{paths.shown(near.path)} row {row} holds a neighbour whose {what} is null; every one needs an id and a Jaccard")
-    values = jaccard.to_numpy(zero_copy_only=False)
+    values = arrow.values(jaccard)
     wrong = np.flatnonzero(~((values >= 0) & (values <= 1)))  # not of `values < 0 | values > 1`, which NaN passes
     if len(wrong):
         row = rows[parents[wrong[0]]]

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lib import files
-from lib.qrels import names, near_schema
+from lib.qrels import arrow, names, near_schema
 
 FORMAT = "1"  # of the index; another one is made again
 SCHEMA = pa.schema({"neighbour": pa.string(), "docid": pa.string(), "jaccard": pa.float32()})
@@ -49,10 +49,10 @@ def build(path: Path) -> pa.Table:
     for first, batch in near_schema.batches(near, [near.docid, near.duplicates]):
         own = near_schema.docids(near, batch, first)
         edges = near_schema.edges(near, batch.column(near.duplicates), first + np.arange(batch.num_rows))
-        own, neighbour = api(own).take(pa.array(edges.row)), api(edges.neighbour)
-        found.append(pa.table([neighbour, own, pa.array(edges.jaccard)], schema=SCHEMA).filter(pc.not_equal(own, neighbour)))
-    table = pa.concat_tables(found) if found else SCHEMA.empty_table()
-    table = table.combine_chunks()
+        own, neighbour = api(own).take(arrow.numbers(edges.row)), api(edges.neighbour)
+        turned = pa.Table.from_arrays([neighbour, own, arrow.numbers(edges.jaccard)], schema=SCHEMA)
+        found.append(turned.filter(pc.not_equal(own, neighbour)))
+    table = (pa.concat_tables(found) if found else SCHEMA.empty_table()).combine_chunks()
     return table.take(pc.sort_indices(table["neighbour"])).combine_chunks()
 
 
@@ -61,10 +61,10 @@ def named(index: Path, wanted: pa.Array) -> Iterator[tuple[str, str, float]]:
     with pa.memory_map(str(index)) as source:
         table = pa.ipc.open_file(source).read_all()
         for batch in table.to_batches():
-            low, high = (pc.search_sorted(batch.column("neighbour"), wanted, side=side).to_numpy().astype(np.int64) for side in ("left", "right"))
+            low, high = (arrow.values(pc.search_sorted(batch.column("neighbour"), wanted, side=side)).astype(np.int64) for side in ("left", "right"))
             counts = high - low
             rows = np.repeat(low, counts) + np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-            found = batch.take(pa.array(rows))
+            found = batch.take(arrow.numbers(rows))
             yield from zip(*(found.column(name).to_pylist() for name in SCHEMA.names), strict=True)
 
 
