@@ -84,7 +84,7 @@ def test_the_command_joins_workbook_and_questions_and_says_what_stands_out(desk)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.splitlines() == [
         "2 of the 3 questions of review.xlsx are among the 2 of verified.jsonl",
-        "left out, not verified: q7",
+        "left out, 1 not verified: q7",
         "ask: Hops!D5: hop 1 of question q2 stays live; whether it is needed does not come out of its note 'Not needed, or is it?'",
         "question q1 hop 2 document d4 is guaranteed although the hop is skipped: Partial support in Votes!D6",
         "Hops!D4: the text of hop 3 of question q1 is not the verified one, which is taken",

@@ -4,6 +4,7 @@ import hashlib
 import json
 import shlex
 import signal
+import subprocess
 import sys
 import threading
 import unicodedata
@@ -16,6 +17,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from small_corpus import alive, python, wait_for
 
+from lib import paths
 from lib.qrels import command, documents, names
 from lib.qrels.refusals import Refused, Unsettled
 from lib.qrels.work import Work
@@ -83,20 +85,21 @@ def test_what_is_cached_is_not_asked_for_again_and_a_gap_is(asked):
     ("latin-1", {}, "the answer is no UTF-8 (byte 3)"),
     ("nul-1", {}, "the answer holds a NUL (character 1)"),
     ("floods-1", {}, "the command printed more than 67,108,864 bytes"),
-    ("hangs-1", {"timeout": 0.3}, "the command timed out after 0.3 s"),
-    ("leaves-1", {"timeout": 0.6}, "the command timed out after 0.6 s: it has ended, but what it started still holds its output"),
+    ("hangs-1", {"timeout": 1.5, "tries": 1}, "the command timed out after 1.5 s"),
+    ("leaves-1", {"timeout": 1.5, "tries": 1}, "the command timed out after 1.5 s: it has ended, but what it started still holds its output"),
 ])
 def test_an_answer_that_is_no_whole_text_is_a_gap_with_its_reason(asked, docid, options, reason):
-    assert asked.gaps(docid, tries=2, **options) == [f"document {docid} is a gap: {reason}; mend that and run fetch again"]
-    assert asked.events() == [docid, docid]
-    assert asked.known(docid) == {"docid": docid, "gap": reason, "tries": 2}
+    options = {"tries": 2} | options
+    assert asked.gaps(docid, **options) == [f"document {docid} is a gap: {reason}; mend that and run fetch again"]
+    assert asked.events() == [docid] * options["tries"]
+    assert asked.known(docid) == {"docid": docid, "gap": reason, "tries": options["tries"]}
     assert not asked.work.text(docid).exists()
     with pytest.raises(documents.Gap, match="is missing") as gap:
         documents.text(asked.work, docid)
     assert (gap.value.docid, gap.value.reason) == (docid, reason)
     assert not any(map(alive, asked.pids()))
     if docid == "leaves-1":
-        assert not alive(int(asked.log.with_name("grandchild").read_text()))
+        wait_for(lambda: not alive(int(asked.log.with_name("grandchild").read_text())))
 
 
 @pytest.mark.parametrize("docid", ["fails-twice-1", "hangs-once-1", "chatters-1", "long-1", "frees-1"])
@@ -124,11 +127,36 @@ def test_an_id_is_one_argument_whatever_it_holds_and_one_that_looks_like_an_opti
     assert asked.gaps("b" * 200_000)[0].endswith("could not be started (Argument list too long); mend that and run fetch again")
 
 
-def test_an_id_reaches_the_command_as_utf_8_in_any_locale(asked):
-    code = "import sys\nfrom pathlib import Path\nfrom lib.qrels import documents, work\ndocuments.fetch(work.Work(Path(sys.argv[1])), ['\\xe9'], sys.argv[2])"
-    child = python(f"import os; os.environ['LC_ALL'] = 'C'\n{code}", asked.log.parent, str(asked.work.folder), asked.command)
+def test_an_id_reaches_the_command_as_utf_8_in_any_locale(asked, monkeypatch):
+    for variable, value in (("LC_ALL", "C"), ("PYTHONUTF8", "0"), ("PYTHONCOERCECLOCALE", "0")):
+        monkeypatch.setenv(variable, value)
+    child = python(f"{FETCH}\nprint(sys.getfilesystemencoding())", asked.log.parent, str(asked.work.folder), asked.command, "a")
+    assert child.communicate(timeout=30) == ("ascii\n", "")
+    child = python(FETCH.replace("sys.argv[3:]", "['\\xe9']"), asked.log.parent, str(asked.work.folder), asked.command)
     assert child.communicate(timeout=30) == ("", "")
     assert documents.text(asked.work, "\u00e9").text == doc_command.TEXT.format("\u00e9")
+
+
+def test_the_step_prints_its_counts_and_ends_with_1_on_a_gap_and_with_0_when_it_is_mended(asked):
+    folder = asked.log.parent
+    small_qrels.make(asked.work.folder, {"q1": {1: {"fails-twice-1": None, "d2": None}}})
+    for docid in ("fails-twice-1", "d2"):
+        asked.work.text(docid).unlink()
+    line = [sys.executable, "-m", "lib.qrels", "fetch", "--work-dir", "work", "--tries", "2"]
+    environment = {"PYTHONPATH": str(paths.ROOT), "QRELS_DOC_CMD": asked.command}
+
+    def run(*more: str) -> subprocess.CompletedProcess:
+        return subprocess.run([*line, *more], cwd=folder, env=environment, capture_output=True, text=True, timeout=60)
+
+    done = run("--all")
+    assert (done.returncode, done.stdout) == (1, "documents: 2 asked for, 0 cached before, 1 fetched, 1 gap\n")
+    assert done.stderr.splitlines()[1:] == [
+        "document fails-twice-1 is a gap: the command ended with exit code 7: \\x1b[31mnot yet\\x00; mend that and run fetch again"
+    ]
+    done = run("--qid", "q1")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "documents: 2 asked for, 1 cached before, 1 fetched, 0 gaps\n", "")
+    (folder / "ids.json").write_text('["d2", "d7"]')
+    assert run("--ids-file", "ids.json").stdout == "documents: 2 asked for, 1 cached before, 1 fetched, 0 gaps\n"
 
 
 @pytest.mark.parametrize("line, told", [
@@ -222,9 +250,10 @@ def test_a_disk_that_is_full_stops_the_fetch_and_is_no_gap(asked, monkeypatch):
 def test_the_stop_of_a_fetch_kills_a_command_in_its_middle(asked):
     stop, ended = threading.Event(), []
     with pytest.raises(command.Stopped):
-        threading.Timer(0.3, stop.set).start()
+        threading.Thread(target=lambda: (wait_for(asked.events), stop.set())).start()
         ended.append(command.answer(command.words(asked.command), "hangs-1", 60, stop))
-    assert ended == [] and not any(map(alive, asked.pids()))
+    assert ended == []
+    wait_for(lambda: not any(map(alive, asked.pids())))
 
 
 def test_a_second_fetch_in_the_same_folder_is_refused_while_the_first_runs(asked):

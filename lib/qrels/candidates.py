@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from lib import ids
 from lib.qrels import overrides, questions
 from lib.qrels import work as places
+from lib.qrels.columns import fold
 from lib.qrels.notes import note_class
 from lib.qrels.overrides import SUPPORTS, Override
 from lib.qrels.pools import question, read, sha256
@@ -81,7 +82,7 @@ def _join(book: Workbook, verified: Verified) -> list[str]:
             "give the two files that belong together, ids spelled alike"
         )
     told = [f"{len(matched)} of the {len(named)} questions of {book.name} are among the {len(known)} of {verified.name}"]
-    return told + ([f"left out, not verified: {', '.join(others)}"] if others else [])
+    return told + ([f"left out, {len(others)} not verified: {', '.join(others)}"] if others else [])
 
 
 def _judged(book: Workbook, verified: Verified) -> Judged:
@@ -166,7 +167,7 @@ def _retold(verified: Verified, judged: Judged) -> list[str]:
     return [
         f"{row.cell}: the text of hop {hop.hop} of question {asked.qid} is not the verified one, which is taken"
         for asked in verified.questions for hop in asked.hops
-        if (row := judged.get((asked.qid, hop.hop))) and row.text and row.text.split() != hop.text.split()
+        if (row := judged.get((asked.qid, hop.hop))) and row.text and fold(row.text) != fold(hop.text)
     ]
 
 

@@ -7,6 +7,8 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import NamedTuple
 
+from tqdm import tqdm
+
 from lib import files, paths, processes
 from lib import ids as spelling
 from lib.qrels import command as commands
@@ -126,7 +128,7 @@ def _fetch_all(work: Work, docids: list[str], words: list[str], workers: int, ti
     with ThreadPoolExecutor(max(1, workers)) as pool:
         try:
             asked = {pool.submit(_fetch_one, work, docid, words, timeout, tries, stop): docid for docid in docids}
-            for future in as_completed(asked):
+            for future in tqdm(as_completed(asked), "fetch", len(docids), mininterval=10, disable=None):  # on a terminal only
                 if reason := future.result():
                     gaps[asked[future]] = reason
         except BaseException:  # an interrupt, a full disk, a program that is not there: the commands under way are killed
