@@ -9,6 +9,7 @@ import openpyxl
 
 HOPS = ("Question ID", "Hop", "Sub-question", "Judgment", "Note")
 VOTES = ("Question ID", "Hop", "Document ID", "Excerpt", "Vote", "Comment")
+MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
 XLSM = "application/vnd.ms-excel.sheet.macroEnabled.main+xml"
 
 
@@ -53,3 +54,18 @@ def macro_type(path: Path) -> Path:
 
 def sheet_part(name: str) -> str:
     return {"Hops": "xl/worksheets/sheet1.xml", "Votes": "xl/worksheets/sheet2.xml"}[name]
+
+
+def share_strings(path: Path) -> Path:
+    """Move the texts of the cells into the table of shared strings, where Excel keeps them and openpyxl does not."""
+    texts = []
+
+    def move(match: re.Match) -> str:
+        texts.append(match[3])
+        return f'<c r="{match[1]}"{match[2]} t="s"><v>{len(texts) - 1}</v></c>'
+
+    for name in ("Hops", "Votes"):
+        patch(path, sheet_part(name), lambda xml: re.sub(r'<c r="(\w+)"((?: s="\d+")?) t="inlineStr"><is>(.*?)</is></c>', move, xml, flags=re.DOTALL))
+    kind = "http://schemas.openxmlformats.org/officeDocument/2006/relationships/sharedStrings"
+    patch(path, "xl/_rels/workbook.xml.rels", ("</Relationships>", f'<Relationship Id="rIdS" Type="{kind}" Target="sharedStrings.xml"/></Relationships>'))
+    return patch(path, "xl/sharedStrings.xml", lambda _: f'<sst xmlns="{MAIN}">{"".join(f"<si>{text}</si>" for text in texts)}</sst>')

@@ -5,7 +5,7 @@ import posixpath
 import struct
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
@@ -52,13 +52,21 @@ class Container(NamedTuple):
     sha256: str
     archive: zipfile.ZipFile
     sheets: list[Sheet]
+    shared: dict[str, str]  # the parts styles and sharedStrings, where there are such
 
 
 class _Seen(Exception):
     """Enough of a part was parsed."""
 
 
-def elements(stream, start, text=None) -> None:
+def chunks(archive: zipfile.ZipFile, part: str, size: int = 1 << 20) -> Iterator[bytes]:
+    """The bytes of a part, `size` at a time."""
+    with archive.open(part) as stream:
+        while data := stream.read(size):
+            yield data
+
+
+def elements(data: Iterable[bytes], start, text=None) -> None:
     """Parse XML as a stream: `start(name, attributes)` at each element and `text(data)`; names are `namespace name`.
 
     A document type declaration raises ValueError: no part of a workbook has one, and entities are declared there.
@@ -70,12 +78,14 @@ def elements(stream, start, text=None) -> None:
     parser.StartDoctypeDeclHandler, parser.StartElementHandler = refuse, start
     parser.CharacterDataHandler = text
     try:
-        parser.ParseFile(stream)
+        for chunk in data:
+            parser.Parse(chunk, False)
+        parser.Parse(b"", True)
     except expat.ExpatError as error:
         raise ValueError(f"it is no well-formed XML ({error})") from error
 
 
-def _root(stream) -> str:
+def _root(archive: zipfile.ZipFile, part: str) -> str:
     """The name of the root element; ValueError for a document type declaration before it."""
     root = []
 
@@ -84,7 +94,7 @@ def _root(stream) -> str:
         raise _Seen
 
     try:
-        elements(stream, start)
+        elements(chunks(archive, part, 4096), start)
     except _Seen:
         pass
     return root[0]
@@ -100,12 +110,12 @@ def relations(archive: zipfile.ZipFile, part: str) -> dict[str, tuple[str, str]]
             found[given["Id"]] = (given["Type"], posixpath.normpath(posixpath.join("/", folder, given["Target"])).lstrip("/"))
 
     if path in archive.namelist():
-        with archive.open(path) as stream:
-            elements(stream, start)
+        elements(chunks(archive, path), start)
     return found
 
 
-def _sheets(archive: zipfile.ZipFile) -> list[Sheet]:
+def _contents(archive: zipfile.ZipFile) -> tuple[list[Sheet], dict[str, str]]:
+    """The sheets in order, and the parts that they share by kind: styles, sharedStrings."""
     workbook = next((part for kind, part in relations(archive, "").values() if kind == f"{RELATION}/officeDocument"), None)
     if workbook is None or workbook not in archive.namelist():
         raise ValueError("it has no workbook part")
@@ -116,9 +126,8 @@ def _sheets(archive: zipfile.ZipFile) -> list[Sheet]:
             kind, part = targets.get(given.get(f"{RELATION} id"), ("", ""))
             sheets.append(Sheet(given["name"], part if kind == f"{RELATION}/worksheet" else None, given.get("state", "visible")))
 
-    with archive.open(workbook) as stream:
-        elements(stream, start)
-    return sheets
+    elements(chunks(archive, workbook), start)
+    return sheets, {kind.removeprefix(f"{RELATION}/"): part for kind, part in targets.values() if kind.endswith(("/styles", "/sharedStrings"))}
 
 
 def _not_ooxml(data: bytes) -> str | None:
@@ -159,13 +168,13 @@ def opened(path: str | Path) -> Iterator[Container]:
         raise WorkbookError(name, [f"is a damaged or truncated zip file ({error}); copy it again from where it is whole"]) from error
     with archive:
         try:
-            sheets = _checked(archive)
+            sheets, shared = _checked(archive)
         except WorkbookError as error:
             raise WorkbookError(name, error.faults) from None
-        yield Container(Path(path).name, hashlib.sha256(data).hexdigest(), archive, sheets)
+        yield Container(Path(path).name, hashlib.sha256(data).hexdigest(), archive, sheets, shared)
 
 
-def _checked(archive: zipfile.ZipFile) -> list[Sheet]:
+def _checked(archive: zipfile.ZipFile) -> tuple[list[Sheet], dict[str, str]]:
     parts, names = archive.infolist(), archive.namelist()
     if "mimetype" in names and b"opendocument" in archive.read("mimetype")[:200]:
         raise WorkbookError("", [f"is an OpenDocument file (.ods or the like); {SAVE}"])
@@ -180,10 +189,9 @@ def _checked(archive: zipfile.ZipFile) -> list[Sheet]:
     part = "[Content_Types].xml"
     try:
         for part in (name for name in names if name.endswith((".xml", ".rels")) and not name.startswith("customXml/")):
-            with archive.open(part) as stream:
-                if _root(stream).startswith(STRICT):
-                    raise WorkbookError("", [f"is a Strict Open XML workbook, which openpyxl does not read; {SAVE}, not as Strict Open XML Spreadsheet"])
-        return _sheets(archive)
+            if _root(archive, part).startswith(STRICT):
+                raise WorkbookError("", [f"is a Strict Open XML workbook, which openpyxl does not read; {SAVE}, not as Strict Open XML Spreadsheet"])
+        return _contents(archive)
     except WorkbookError:
         raise
     except DAMAGE as error:

@@ -1,6 +1,7 @@
 """A table on a sheet: its header row is found by names, and each cell below is read with its address or is a fault."""
 
 import re
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -58,11 +59,11 @@ def _quoted(sheet: str) -> str:
 class SheetTable:
     """One table of a sheet: `columns` is field -> column number, empty where no header row was found (a fault then)."""
 
-    def __init__(self, sheet, xml: SheetXml, table: Table, log: Log):
-        self.sheet, self.xml, self.log, self.name = sheet, xml, log, _quoted(sheet.title)
-        self.visited, self.columns, self.header = 0, {}, 0
+    def __init__(self, name: str, sheet, xml: SheetXml, table: Table, log: Log):
+        self.sheet, self.xml, self.log, self.name = sheet, xml, log, _quoted(name)
+        self.visited, self.met, self.columns, self.header = 0, 0, {}, 0
         self._find_header(table)
-        self.last = max((xml.last_row.get(column, 0) for column in self.columns.values()), default=0)
+        self.last = xml.last_row(self.columns.values())
         self.runs: dict[str, dict[int, Area]] = {field: {} for field in self.columns}
         self.closed: dict[str, set[int]] = {field: set() for field in self.columns}
         if self.columns:
@@ -80,7 +81,7 @@ class SheetTable:
     def _find_header(self, table: Table) -> None:
         fields = {fold(name): field for field, names in table.headers.items() for name in names}
         nearest, most, there = 0, -1, []
-        for number, cells in self._rows(1, max(self.xml.last_row.values(), default=0), max(self.xml.last_row, default=0)):
+        for number, cells in self._rows(1, self.xml.last_row(), max(self.xml.rows, default=0)):
             texts = {column: text for column, cell in enumerate(cells, 1) if isinstance(text := _text(cell.value), str) and fold(text)}
             met = defaultdict(list)
             for column, text in texts.items():
@@ -128,7 +129,10 @@ class SheetTable:
             self.closed[field].update(range(block.top, min(block.bottom, self.last) + 1))
 
     def rows(self) -> Iterator[Row]:
-        """The rows below the header that hold something in a column of the table, also hidden ones."""
+        """The rows below the header that hold something in a column of the table, also hidden ones; to be read once, to the end.
+
+        Every cell that holds something is accounted for: one that openpyxl passes over is a fault.
+        """
         anchors: dict[str, Cell] = {}
         if not self.columns:
             return
@@ -141,6 +145,10 @@ class SheetTable:
                 if number in self.xml.hidden_rows:
                     self.log.report("hidden rows", f"{self.name} row {number}")
                 yield row
+        held = [self.xml.rows.get(column, []) for column in self.columns.values()]
+        if self.met < (expected := sum(len(rows) - bisect_right(rows, self.header) for rows in held)):
+            self.log.fault(f"the sheet {self.name} holds {expected} cells below its headers and openpyxl reads {self.met}; "
+                           "open the workbook in Excel or LibreOffice and save it again")
 
     def _spread(self, merge: Area, cell: Cell, anchors: dict[str, Cell], field: str, number: int) -> Cell:
         if number == merge.top:
@@ -154,6 +162,7 @@ class SheetTable:
 
     def _cell(self, number: int, field: str, cell) -> Cell:
         place, where, value = (number, self.columns[field]), self.where(number, field), _text(cell.value)
+        self.met += cell.value is not None or place in self.xml.formulas
         if number in self.closed[field]:
             return Cell(where, BAD)
         if place in self.xml.formulas:

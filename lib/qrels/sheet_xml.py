@@ -2,10 +2,11 @@
 
 import re
 import zipfile
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from lib.qrels.ooxml import MAIN, elements, relations
+from lib.qrels.ooxml import MAIN, chunks, elements, relations
 
 COLUMNS = 16_384
 _ADDRESS = re.compile(r"([A-Z]{1,3})([1-9][0-9]{0,6})")
@@ -36,8 +37,11 @@ class SheetXml:
     hidden_rows: set[int] = field(default_factory=set)
     hidden_columns: set[int] = field(default_factory=set)
     struck: set[tuple[int, int]] = field(default_factory=set)  # inline text with a struck run
-    comments: set[tuple[int, int]] = field(default_factory=set)
-    last_row: dict[int, int] = field(default_factory=dict)  # column -> its last row that holds something
+    rows: dict[int, list[int]] = field(default_factory=dict)  # column -> its rows that hold something, in order
+
+    def last_row(self, columns: Collection[int] | None = None) -> int:
+        """The last row that holds something in these columns, or in any; 0 where none does."""
+        return max((self.rows[column][-1] for column in (self.rows if columns is None else columns) if column in self.rows), default=0)
 
 
 def letters(column: int) -> str:
@@ -73,30 +77,31 @@ def _true(value: str | None) -> bool:
     return value in ("1", "true", "on")
 
 
-def read(archive: zipfile.ZipFile, part: str) -> SheetXml:
-    """Parse a sheet and its comments.
+def read(data: Iterable[bytes]) -> SheetXml:
+    """Parse the XML of a sheet.
 
     ValueError for what openpyxl would pass over in silence: rows or cells that are out of order or stand twice.
     """
     found = SheetXml()
-    with archive.open(part) as stream:
-        _sheet(stream, found)
-    for kind, target in relations(archive, part).values():
-        if kind.endswith(("/comments", "/threadedComment")) and target in archive.namelist():  # the second is Microsoft's own
-            with archive.open(target) as stream:
-                _comments(stream, found)
+    _sheet(data, found)
     return found
 
 
-def _comments(stream, found: SheetXml) -> None:
+def comments(archive: zipfile.ZipFile, part: str) -> set[tuple[int, int]]:
+    """The cells of a sheet that have a comment, of the old kind or in threads."""
+    found = set()
+
     def start(name, given):
         if name.endswith((" comment", " threadedComment")):
-            found.comments.add(place(given["ref"]))
+            found.add(place(given["ref"]))
 
-    elements(stream, start)
+    for kind, target in relations(archive, part).values():
+        if kind.endswith(("/comments", "/threadedComment")) and target in archive.namelist():  # the second is Microsoft's own
+            elements(chunks(archive, target), start)
+    return found
 
 
-def _sheet(stream, found: SheetXml) -> None:
+def _sheet(data: Iterable[bytes], found: SheetXml) -> None:
     row = column = 0  # where the parse is; a cell or row without an address stands beside the one before
     reference, cell, held, in_value = None, None, False, False
     row_given, given, last = {}, {}, (0, 0)
@@ -108,7 +113,7 @@ def _sheet(stream, found: SheetXml) -> None:
             if cell <= last:
                 raise ValueError(f"its cell {address(*cell)} stands twice or after {address(*last)}")
             last = cell
-            found.last_row[cell[1]] = row
+            found.rows.setdefault(cell[1], []).append(row)
             if _true(row_given.get("hidden")) or row_given.get("ht") in ("0", "0.0"):
                 found.hidden_rows.add(row)
 
@@ -151,10 +156,10 @@ def _sheet(stream, found: SheetXml) -> None:
         elif name == _MERGE and ":" in attributes["ref"]:
             found.merges.append(area(attributes["ref"]))
 
-    def text(data):
-        if in_value and data.strip():
+    def text(characters):
+        if in_value and characters.strip():
             hold()
             if cell in found.formulas:
                 found.formulas[cell] = True
 
-    elements(stream, start, text)
+    elements(data, start, text)

@@ -2,16 +2,17 @@
 
 import re
 import warnings
+import zipfile
 from pathlib import Path
 from typing import NamedTuple
 
 import openpyxl
 
-from lib import ids
-from lib.qrels import ooxml, sheet_xml
+from lib import ids, paths
+from lib.qrels import ooxml, sheet_xml, slim
 from lib.qrels.columns import DEFAULT, Columns, fold
 from lib.qrels.columns import read as read_columns
-from lib.qrels.ooxml import Container, Sheet, WorkbookError
+from lib.qrels.ooxml import Container, Sheet, WorkbookError, chunks
 from lib.qrels.sheet_table import BAD, Cell, Log, Row, SheetTable
 
 __all__ = ["DEFAULT", "HopRow", "VoteRow", "Workbook", "WorkbookError", "read"]
@@ -70,7 +71,7 @@ def read(path: str | Path, columns: Columns | str | Path = DEFAULT) -> Workbook:
     no macro is run and no link is followed. `columns` may be the path of a columns file (`columns.read`).
     """
     columns = columns if isinstance(columns, Columns) else read_columns(columns)
-    log = Log()
+    log, shown = Log(), paths.shown(path)
     with ooxml.opened(path) as container, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # openpyxl's, of parts that are not read here
         sheets = [_sheet(container, names, log) for names in (columns.hops.sheet, columns.votes.sheet)]
@@ -80,9 +81,9 @@ def read(path: str | Path, columns: Columns | str | Path = DEFAULT) -> Workbook:
                 shared = sheets[0] == sheets[1]
                 hops, votes = _hops(hop_table, shared, log), _votes(vote_table, shared, log)
             except ooxml.DAMAGE + (TypeError, AttributeError, IndexError, ArithmeticError) as error:
-                raise WorkbookError(container.name, [f"openpyxl cannot read it ({type(error).__name__}: {error}); {ooxml.SAVE}"]) from error
+                raise WorkbookError(shown, [f"openpyxl cannot read it ({type(error).__name__}: {error}); {ooxml.SAVE}"]) from error
     if log.faults:
-        raise WorkbookError(container.name, list(log.faults))
+        raise WorkbookError(shown, list(log.faults))
     return Workbook(container.name, container.sha256, hops, votes, _notices(log))
 
 
@@ -92,7 +93,7 @@ def _sheet(container: Container, names: tuple[str, ...], log: Log) -> Sheet | No
     there = ", ".join(repr(sheet.name) for sheet in container.sheets)
     looked = f"looked for {' or '.join(map(repr, names))}; rename the sheet, or name yours in a columns file"
     if len(met) != 1:
-        log.fault(f"the sheets are {there}: {'several' if met else 'none'} is the one {looked}")
+        log.fault(f"the sheets are {there}: {'more than one' if met else 'none'} is the one {looked}")
     elif met[0].part is None:
         log.fault(f"the sheet {met[0].name!r} is a chart or a dialog, no sheet of cells: {looked}")
     else:
@@ -102,16 +103,18 @@ def _sheet(container: Container, names: tuple[str, ...], log: Log) -> Sheet | No
 
 
 def _tables(container: Container, sheets: list[Sheet], columns: Columns, log: Log) -> list[SheetTable]:
-    book = openpyxl.load_workbook(container.archive.fp, read_only=True, data_only=True, keep_links=False, rich_text=True)
-    facts = {sheet.name: sheet_xml.read(container.archive, sheet.part) for sheet in sheets}
-    found = []
+    copied = slim.copy(container, dict.fromkeys(sheet.part for sheet in sheets))
+    book, found, parsed = openpyxl.load_workbook(copied, read_only=True, data_only=True, rich_text=True), [], {}
+    with zipfile.ZipFile(copied) as archive:
+        for sheet in sheets:
+            parsed[sheet.part] = sheet_xml.read(chunks(archive, sheet.part))
     for sheet, table in zip(sheets, columns, strict=True):
-        book[sheet.name].reset_dimensions()
-        found.append(SheetTable(book[sheet.name], facts[sheet.name], table, log))
-        for row, column in sorted(facts[sheet.name].comments):
+        book[sheet.part].reset_dimensions()
+        found.append(SheetTable(sheet.name, book[sheet.part], parsed[sheet.part], table, log))
+        for row, column in sorted(sheet_xml.comments(container.archive, sheet.part)):
             log.report("comments", f"{found[-1].name}!{sheet_xml.address(row, column)}")
         for column in found[-1].columns.values():
-            if column in facts[sheet.name].hidden_columns:
+            if column in parsed[sheet.part].hidden_columns:
                 log.report("hidden columns", f"{found[-1].name} column {sheet_xml.letters(column)}")
     return found
 
