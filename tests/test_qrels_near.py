@@ -48,6 +48,14 @@ A, B, C, D = "shard_00000_00007", "shard_00000_00070", "shard_00001_12345", "pag
 ROWS = [(A, [(B, 0.75), (A, 1.0), (C, 0.9)]), (B, []), (C, [(A, 0.8)]), (D, None)]
 
 
+@given(st.lists(st.one_of(st.text(max_size=6), st.from_regex(r"shard_[0-9]{0,3}_0{0,3}[0-9]{0,3}\n?", fullmatch=True))))
+@example(["shard_1_0", "shard_1_000", "shard_1_00100", "shard_1_", "shard__01", "shard_1_01\n", "shard_1_0_01", "shard_1_٠١", "shard_٠_01", "Shard_1_01", ""])
+@example([])
+def test_ids_are_normalised_in_arrow_as_one_by_one(docids):
+    docids = [docid for docid in docids if docid.isprintable() or docid.endswith("\n")]
+    assert reverse.api(pa.array(docids, pa.string())).to_pylist() == [ids.api(docid) for docid in docids]
+
+
 def test_edges_count_in_both_directions_and_the_larger_jaccard_of_two_counts(tmp_path):
     write(tmp_path / "n" / "0.parquet", ROWS[:2]), write(tmp_path / "n" / "1.parquet", ROWS[2:])
     a, b, c = "shard_00000_7", "shard_00000_70", "shard_00001_12345"
@@ -156,6 +164,19 @@ def test_a_damaged_or_foreign_file_is_refused_by_name(tmp_path):
     ]:
         pq.write_table(pa.table(columns), path)
         assert said in refusal(tmp_path) and "a.parquet needs" in refusal(tmp_path)
+
+
+    pq.write_table(pa.Table.from_arrays([pa.array([A]), pa.array([1]), pa.array([[{"a": A, "b": 0.5}]])], names=["id", "id", "d"]), path)
+    assert "a.parquet has 2 columns or fields named 'id'; " in refusal(tmp_path)
+
+
+def test_long_lists_are_decoded_in_smaller_batches(tmp_path, monkeypatch):
+    monkeypatch.setattr(near_schema, "EDGES", 64)
+    rows = [(f"shard_00000_{i:05d}", [(f"shard_00001_{j:05d}", 0.75) for j in range(i % 40)]) for i in range(100)]
+    near_file = near_schema.opened(write(tmp_path / "n" / "a.parquet", rows, row_group=60))
+    found = [(first, batch.num_rows) for first, batch in near_schema.batches(near_file, ["duplicates"])]
+    assert max(n for _, n in found) <= 5 and [first for first, _ in found] == np.cumsum([0, *(n for _, n in found)])[:-1].tolist() and sum(n for _, n in found) == 100
+    assert near.neighbours(tmp_path / "n", [docid for docid, _ in rows], tmp_path / "cache") == slow(rows, [docid for docid, _ in rows])
 
 
 def test_the_larger_edge_may_stand_in_either_row_and_ids_that_are_no_shard_ids_stay(tmp_path):

@@ -8,6 +8,7 @@ float64 is rounded to float32. Columns and fields of other types are not read; t
 import hashlib
 import os
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,7 +21,8 @@ from lib import paths, trace
 from lib.qrels import arrow
 from lib.qrels.refusals import Refused
 
-BATCH = 1 << 16  # rows decoded at once, so that a row group of any size stays small in memory
+BATCH = 1 << 16  # rows decoded at once, fewer where the lists are long, so that a row group of any size stays small in memory
+EDGES = 1 << 19  # edges decoded at once, about
 
 
 class NearFile(NamedTuple):
@@ -68,7 +70,7 @@ def identity(path: Path) -> str:
 
 def opened(path: Path) -> NearFile:
     """Open a file and find its columns; Refused, by name, where it is damaged, foreign or ambiguous."""
-    with _whole(path):
+    with _readable(path):
         parquet = pq.ParquetFile(path)
     schema = parquet.schema_arrow
     docid = _only(path, schema, _is_string, "column of strings for the document ids")
@@ -80,12 +82,13 @@ def opened(path: Path) -> NearFile:
 
 
 def batches(near: NearFile, columns: list[str], row_groups: list[int] | None = None) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """The columns of some or all row groups, a batch at a time, each with the row of the file that it starts at."""
+    """The columns of some or all row groups, a batch at a time, each with the row of the file, from 0, that it starts at."""
     ends = _ends(near)
     for group in range(len(ends)) if row_groups is None else row_groups:
-        at = int(ends[group]) - near.parquet.metadata.row_group(group).num_rows
-        with _whole(near.path):
-            for batch in near.parquet.iter_batches(BATCH, row_groups=[group], columns=columns, use_threads=False):
+        held = near.parquet.metadata.row_group(group)
+        at, most = int(ends[group]) - held.num_rows, max(held.column(leaf).num_values for leaf in range(held.num_columns))
+        with _readable(near.path):
+            for batch in near.parquet.iter_batches(max(1, min(BATCH, EDGES * held.num_rows // max(1, most))), row_groups=[group], columns=columns, use_threads=False):
                 yield at, batch
                 at += batch.num_rows
 
@@ -155,26 +158,24 @@ def _leaf(near: NearFile) -> int:
     return next(leaf for leaf in range(len(leaves)) if leaves.column(leaf).path == near.docid)
 
 
-class _whole:
+@contextmanager
+def _readable(path: Path) -> Iterator[None]:
     """Turn what Arrow says of a damaged file into a refusal by name."""
-
-    def __init__(self, path: Path):
-        self.path = path
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind, error, trace_back) -> None:
-        if isinstance(error, (pa.ArrowException, OSError)) and not isinstance(error, Refused):
-            reason = str(error).split("\n")[0].rstrip(".")
-            raise Refused(f"{paths.shown(self.path)} is no Parquet file that can be read ({reason}); fetch it again or take it out of the folder") from error
+    try:
+        yield
+    except (pa.ArrowException, OSError) as error:
+        reason = str(error).split("\n")[0].rstrip(".")
+        raise Refused(f"{paths.shown(path)} is no Parquet file that can be read ({reason}); fetch it again or take it out of the folder") from error
 
 
 def _only(path: Path, fields, fits, what: str) -> str:
+    names = [field.name for field in fields]
     found = [field.name for field in fields if fits(field.type)]
     if len(found) != 1:
         named = f"{len(found)}: {', '.join(found)}" if found else "none"
         raise Refused(f"{paths.shown(path)} needs exactly one {what}, and has {named}; take the file out of the folder, or write it with one")
+    if names.count(found[0]) > 1:
+        raise Refused(f"{paths.shown(path)} has {names.count(found[0])} columns or fields named {found[0]!r}; write it with names of their own")
     return found[0]
 
 

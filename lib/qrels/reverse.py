@@ -21,7 +21,9 @@ SCHEMA = pa.schema({"neighbour": pa.string(), "docid": pa.string(), "jaccard": p
 
 def api(docids: pa.Array) -> pa.Array:
     """`lib.ids.api` of every id, in Arrow."""
-    return pc.replace_substring_regex(docids, r"^(shard_[0-9]+)_0*([0-9]+)$", r"\1_\2")
+    padded = pc.match_substring_regex(docids, r"^shard_[0-9]+_0[0-9]+$")  # a fifth of them: what follows is six times as slow as this
+    shortened = pc.replace_substring_regex(docids.filter(padded), r"^(shard_[0-9]+)_0+([0-9]+)$", r"\1_\2")
+    return pc.replace_with_mask(docids, padded, shortened)
 
 
 def ready(path: Path, identity: str, cache: Path) -> Path:
