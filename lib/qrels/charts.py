@@ -29,7 +29,7 @@ def _beside(axes, names: list, table: pd.DataFrame, columns: tuple[str, ...]) ->
     place, width = np.arange(len(table)), 0.8 / len(columns)
     for i, column in enumerate(columns):
         axes.bar(place + (i - (len(columns) - 1) / 2) * width, table[column], width, label=column, **figures.bars(i))
-    every = max(1, len(names) // 16)
+    every = max(1, len(names) // 8)
     axes.set_xticks(place[::every], names[::every])
     axes.legend()
     _whole(axes, "yaxis")
@@ -74,8 +74,12 @@ def near_acceptance(axes, table: pd.DataFrame) -> None:
     place = np.arange(len(table))
     # a bound may lie a rounding error on the wrong side of a share of 0 or 1
     axes.errorbar(place[judged], share, np.maximum(0, [share - low, high - share]), fmt="o", capsize=3, color=figures.COLOURS[0])
-    axes.set_xticks(place, [f"{name}\nn = {n:,}" for name, n in zip(table["jaccard"], table["judged"], strict=True)])
-    axes.set(xlabel="largest Jaccard with an included document", ylabel="near copies accepted\n(95% Wilson interval)", ylim=(-0.03, 1.03))
+    edges = [name.split(",")[0].strip("[") for name in table["jaccard"]] + ["1"]
+    axes.set_xticks(np.arange(len(edges)) - 0.5, edges)  # a bucket lies between two ticks
+    for at, n in zip(place, table["judged"], strict=True):
+        axes.text(at, 1.06, f"{n:,}", ha="center", fontsize=7)
+    axes.set(xlabel=f"largest Jaccard with an included document\n(above: copies judged, n = {table['judged'].sum():,})",
+             ylabel="near copies accepted\n(95% Wilson interval)", ylim=(-0.03, 1.16))
 
 
 def rounds_to_closure(axes, table: pd.DataFrame) -> None:

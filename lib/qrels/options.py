@@ -49,15 +49,14 @@ def _inches(text: str) -> float:
 class _Steps:
     """The steps as they are added to one parser: each says what it reads and what it writes."""
 
-    def __init__(self, parser: argparse.ArgumentParser):
-        self.parsers = parser.add_subparsers(dest="step", required=True, metavar="STEP")
+    def __init__(self, parser: argparse.ArgumentParser, dest: str = "step"):
+        self.parsers = parser.add_subparsers(dest=dest, required=True, metavar="STEP")
 
-    def add(self, name: str, text: str, reads: str, writes: str, **defaults) -> argparse.ArgumentParser:
-        """One step, with the work folder that every step takes; `defaults` go into what was given."""
+    def add(self, name: str, text: str, reads: str, writes: str) -> argparse.ArgumentParser:
+        """One step, with the work folder that every step takes."""
         step = self.parsers.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}. Reads {reads}. Writes {writes}.",
                                        epilog=VARIABLES, formatter_class=argparse.RawDescriptionHelpFormatter)
         step.add_argument("--work-dir", default=os.environ.get("QRELS_WORK_DIR") or "work", metavar="DIR", help="QRELS_WORK_DIR, or work")
-        step.set_defaults(**defaults)
         return step
 
 
@@ -126,24 +125,24 @@ def parser() -> argparse.ArgumentParser:
     step.add_argument("--out", type=Path, metavar="FILE", help="(qrels.jsonl of the work folder)")
 
     text = "extend qrels over exact and near duplicates, to closure"
-    inner = _Steps(steps.parsers.add_parser("expand", help=text, description=f"{text[0].upper()}{text[1:]}: scan, render, apply, until nothing is left; then export."))
+    inner = _Steps(steps.parsers.add_parser("expand", help=text, description=f"{text[0].upper()}{text[1:]}: scan, render, apply, until nothing is left; then export."), "inner")
     step = inner.add("scan", "find the copies that are left to judge", "FILE, expand/decisions/ and the duplicate files",
-                     "expand/pending/, expand/fetch_ids.json and a cache of the rows found", inner="scan")
+                     "expand/pending/, expand/fetch_ids.json and a cache of the rows found")
     _qrels(step)
     _near_dups(step)
     _exact_dups(step)
     step = inner.add("render", "show the copies of one question that are left to judge, against all its live hops",
-                     "FILE, expand/pending/Q.json, standards/Q.json and docs/", "rendered/Q.json: what was shown whole", inner="render")
+                     "FILE, expand/pending/Q.json, standards/Q.json and docs/", "rendered/Q.json: what was shown whole")
     step.add_argument("--qid", required=True, metavar="Q")
     _qrels(step)
     _cut(step)
     step = inner.add("apply", "take explicit decisions on copies", "DECISIONS, expand/pending/Q.json, rendered/Q.json and docs/",
-                     "expand/decisions/Q.json", inner="apply")
+                     "expand/decisions/Q.json")
     step.add_argument("--qid", required=True, metavar="Q")
     step.add_argument("--decisions", type=Path, required=True, metavar="DECISIONS",
                       help='JSON: {docid: {"hops": [...], "sentence": "...", "contrast": "..."}}, no hops for a rejection')
     step = inner.add("export", "write the qrels closed over duplicates; refuses before closure", "what scan reads",
-                     "OUT: one line a question, with the origin of each document", inner="export")
+                     "OUT: one line a question, with the origin of each document")
     _qrels(step)
     _near_dups(step)
     _exact_dups(step)
@@ -152,7 +151,7 @@ def parser() -> argparse.ArgumentParser:
     _figures(steps.add("stats", "draw how documents, hops and votes are distributed", "FILE", "CSV and PDF into DIR"))
     _figures(steps.add("near-dup", "draw what the expansion added, and which near copies were accepted", "FILE", "CSV and PDF into DIR"))
 
-    step = steps.add("release", "write the released files: per question, without per-hop data", "FILE, candidates.jsonl, docs/ and the ids of the corpus",
+    step = steps.add("release", "write the released files: per question, without per-hop data", "FILE, needs_review.jsonl, docs/ and the ids of the corpus",
                      "DIR: TREC qrels, a BEIR folder, JSONL, a data card and a manifest of hashes")
     step.add_argument("file", type=Path, nargs="?", help="what expand export wrote (qrels_expanded.jsonl of the work folder)")
     step.add_argument("--outdir", type=Path, required=True, metavar="DIR")
