@@ -38,7 +38,8 @@ def write(title: str, opening: str, data: Set, grades: dict[int, str], sections:
 
     grades: what each grade means; every count is taken from `data`.
     """
-    files = table(["file", "rows", "holds"], [(f"`{file.file}`", file.rows, formats.SCHEMA[file.file]) for file in sorted(data.files)])
+    written = {file.file: file for file in data.files}
+    files = table(["file", "rows", "holds"], [(f"`{name}`", written[name].rows, holds) for name, holds in formats.SCHEMA.items() if name in written])
     meaning = table(["grade", "pairs", "means"], [(str(grade), data.grades[grade], text) for grade, text in grades.items()])
     parts = [
         ("Files", f"{files}\n\n{_READING}"),

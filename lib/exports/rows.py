@@ -26,7 +26,7 @@ def legal(kind: str, an_id: object) -> None:
         return
     fault = ids.fault(an_id) or ("begins with the character U+FEFF" if an_id.startswith("\ufeff") else None)
     if fault:
-        raise ExportError(f"the {kind} id {ascii(an_id)} {fault}; an id is text without white space and control characters: mend it where it comes from")
+        raise ExportError(f"the {kind} id {ascii(an_id)} {fault}; give an id that is text without white space and control characters")
 
 
 def by_question(rows: Iterable[tuple[str, str, int]], grades: Collection[int]) -> Iterator[Judged]:
@@ -47,7 +47,8 @@ def by_question(rows: Iterable[tuple[str, str, int]], grades: Collection[int]) -
         legal("document", docid)
         if type(grade) is not int or grade not in grades:
             wanted = " or ".join(map(str, sorted(grades)))
-            raise ExportError(f"the question {ascii(qid)} has the grade {grade!r} for {ascii(docid)}, which is not the integer {wanted}; give integers")
+            named = f"the question {ascii(qid)} has the grade {grade!r} for {ascii(docid)}"
+            raise ExportError(f"{named}, which is not the integer {wanted}; give integers")
         if found.documents and docid <= found.documents[-1][0]:
             raise ExportError(_disorder(qid, docid, grade, *found.documents[-1]))
         found.documents.append((docid, grade))

@@ -15,6 +15,7 @@ from lib.qrels.refusals import Refused
 from lib.qrels.work import Work
 
 RELEVANT = 1
+REVIEW = "needs_review.jsonl"
 _FIELDS = {"qid": str, "question": str, "workbook_sha256": str, "documents": list, "rejected": list, "votes": dict, "pairs": int}
 _BUILD = "give the file that expand export or build wrote"
 
@@ -32,15 +33,15 @@ def release(work: Work, qrels: Path, outdir: Path, near_dups: Path | None, corpu
     """
     qrels = Path(qrels)
     lines = _read(qrels)
-    review = next((path for path in (qrels.with_name("needs_review.jsonl"), work.qrels.with_name("needs_review.jsonl")) if path.exists()), None)
+    review = next((path for path in (qrels.with_name(REVIEW), work.qrels.with_name(REVIEW)) if path.exists()), None)
     if review is None:
-        raise Refused(f"there is no needs_review.jsonl beside {paths.shown(qrels)} or in the work folder, and the card counts its hops; run build first")
+        raise Refused(f"there is no {REVIEW} beside {paths.shown(qrels)} or in the work folder, and the card counts its hops; run build first")
     rows = [(line["qid"], docid, RELEVANT) for line in lines for docid in sorted(ids.api(found["docid"]) for found in line["documents"])]
     released = sorted({docid for _, docid, _ in rows})
     asked = corpus_ids.check(released, near_dups, corpus)
     hops = places.read_lines(review, "run build again")
     try:
-        facts = _facts(lines, hops, {path.name: path for path in (qrels, review)} | asked)
+        facts = _facts(lines, hops, {path.name: path for path in (qrels, review)}, asked)
     except (KeyError, TypeError, AttributeError) as error:
         raise Refused(f"{paths.shown(qrels)} or {review.name} beside it has a line that no step wrote ({error!r}); {_BUILD}") from error
     queries = [(line["qid"], line["question"]) for line in lines]
@@ -100,7 +101,7 @@ def _text(work: Work, docid: str, copied: dict[str, set[str]]) -> str:
     raise Refused(f"{gap}, or release with --no-texts") from gap
 
 
-def _facts(lines: list[dict], review: list[dict], sources: dict[str, Path]) -> dict:
+def _facts(lines: list[dict], review: list[dict], sources: dict[str, Path], asked: dict[str, Path]) -> dict:
     """What the manifest says beside files and counts."""
     included = [document for line in lines for document in line["documents"]]
     origin = Counter(document.get("origin", "judged") for document in included)
@@ -117,7 +118,9 @@ def _facts(lines: list[dict], review: list[dict], sources: dict[str, Path]) -> d
         "rejected": sum(len(line["rejected"]) for line in lines),
         "near copies": {"judged": len(near), "rejected": sum(not document["hops"] for document in near)},
         "needs review": {"hops": len(review), "questions": len({row["qid"] for row in review})},
-        "made from": {"workbooks": sorted({line["workbook_sha256"] for line in lines})} | {name: files.sha256(sources[name]) for name in sorted(sources)},
+        "workbooks": sorted({line["workbook_sha256"] for line in lines}),
+        "made from": {name: files.sha256(path) for name, path in sorted(sources.items())},
+        "corpus": {name: files.sha256(path) for name, path in sorted(asked.items())},
     }
 
 
@@ -138,21 +141,22 @@ def _card(data: Set, facts: dict) -> str:
         f"and not rejected is accepted. {facts['rejected']:,} documents were rejected for a part they were judged on.\n\n{by_origin}\n\n{votes}"
     )
     rule = (
-        "Exact copies inherit; near copies do not, since a copy can drop the very sentence that decides. Each was judged against all parts of the question; "
-        "only an accepted one puts its own neighbours up for judgment, and this was repeated until none was left. Edges count in both directions."
+        "Exact copies inherit; near copies do not, since a copy can drop the very sentence that decides. "
+        "Each was judged against all parts of the question; only an accepted one puts its own neighbours up for judgment, and this was repeated until none was left. Edges count in both directions."
         if closed else "The set was released before its expansion: a copy of a relevant document that a system returns counts as unjudged."
     )
-    sources = card.table(["source", "sha256"], [*(("workbook", sha) for sha in facts["made from"]["workbooks"]),
-                                                *((name, sha) for name, sha in facts["made from"].items() if name != "workbooks")])
+    sources = card.table(["source", "sha256"], [*(("workbook", sha256) for sha256 in facts["workbooks"]), *facts["made from"].items()])
+    ids_of = f"Every document is in the corpus; its ids were read from {len(facts['corpus']):,} files, whose hashes stand in `manifest.json`."
     limitations = [
-        f"{review['hops']:,} parts of {review['questions']:,} questions still need review: no document supports them, or a note leaves open whether they are needed. "
-        "The documents of these questions may not cover them.",
+        "Still to be reviewed, since no document supports a part of the question or a note leaves open whether it is needed: "
+        f"parts {review['hops']:,}, questions {review['questions']:,}. The documents of these questions may not cover them.",
         "A pair without a line is unjudged, not non-relevant; rejected documents have no line either, and there are no 0 lines. "
         "Pools came from the reviewer's workbook: documents outside it were read only where they copy an included one.",
         "Grade 1 is not graded further: full and partial support are the same, and a document may support one part of its question alone. "
         "The assignments to parts are not released.",
         "What was accepted by silence was read, but no sentence was recorded for it.",
+        "The corpus is no part of this release: `beir/corpus.jsonl`, where it is there, has the released documents alone.",
         "Copies of one text have a line each; measures that should count a text once need the copies taken together.",
     ]
     return card.write("Relevant documents of each question", opening, data, {RELEVANT: "relevant: supports at least one part of the question"},
-                      [("How it was judged", judged), ("Duplicates", rule), ("Sources", sources)], limitations)
+                      [("How it was judged", judged), ("Duplicates", rule), ("Sources", f"{sources}\n\n{ids_of}")], limitations)

@@ -104,7 +104,9 @@ def _facts(run: Path, database: duckdb.DuckDBPyConnection, gaps: int) -> dict:
         "questions judged": judged, "questions without a line": judged - released, "documents with a line": documents,
         "documents of the run": known, "documents removed": removed,
         "mix": [dict(zip(names, row, strict=True)) for row in mix],
-        "models": [dict(zip(("judge", "model", "prompt_sha256", "rows"), (*row[:2], row[2] or None, row[3]), strict=True)) for row in database.sql(MODELS).fetchall()],
+        "models": [
+            {"judge": judge, "model": model, "prompt_sha256": prompt or None, "rows": n} for judge, model, prompt, n in database.sql(MODELS).fetchall()
+        ],
         "made from": {name: contracts.contents(run / name) for name in ("labels", "queries", "documents")},
     }
 
@@ -114,8 +116,8 @@ def _card(name: str, data: Set, facts: dict) -> str:
     models = card.table(["judge", "model", "prompt_sha256", "rows"], [row.values() for row in facts["models"]])
     rows = data.pairs + facts["unevaluable"]
     counted = (
-        f"{rows:,} judged pairs of {facts['questions judged']:,} queries: {data.pairs:,} are lines, {facts['unevaluable']:,} are not, since their query "
-        f"cannot be evaluated (a null label), and {facts['gaps']:,} more pairs are gaps, which no call brought a valid reply. "
+        f"{rows:,} judged pairs of {facts['questions judged']:,} queries: {data.pairs:,} are lines, {facts['unevaluable']:,} are not, since "
+        f"their query cannot be evaluated (a null label), and {facts['gaps']:,} more pairs are gaps, which no call brought a valid reply. "
         f"{facts['questions without a line']:,} queries have no line and are left out. The lines name {facts['documents with a line']:,} documents "
         f"of the run's {facts['documents of the run']:,}, of which {facts['documents removed']:,} are removed near-duplicates that no route returns."
     )
