@@ -102,6 +102,13 @@ def text(tab, name: str) -> str:
     return tab.locator(f"#{name}").text_content()
 
 
+def in_view(tab, span: str) -> bool:
+    """Whether a span of the text stands in the pane, once the page has come to rest."""
+    tab.evaluate("async () => { for (let i = 0; i < 6; i++) await new Promise(requestAnimationFrame); }")
+    box, pane = tab.evaluate(f"range(...{span}).getBoundingClientRect().toJSON()"), tab.locator("#text").bounding_box()
+    return pane["y"] <= box["top"] and box["bottom"] <= pane["y"] + pane["height"]
+
+
 def test_a_document_is_rejected_by_keys_alone_and_the_verdicts_record_it(opened, work):
     tab = opened(work, "q1")
     press(tab, "j", "/")
@@ -156,8 +163,7 @@ def test_next_and_previous_go_round_over_all_documents_and_bring_the_hit_into_vi
     tab.locator("#query").fill("gnomon")
     press(tab, "Enter", "Escape", "p", "p")
     assert (text(tab, "docid"), text(tab, "count")) == ("d3", "199 of 200 here")
-    box, pane = tab.evaluate("range(...hits.get('d3')[198]).getBoundingClientRect().toJSON()"), tab.locator("#text").bounding_box()
-    assert pane["y"] <= box["top"] and box["bottom"] <= pane["y"] + pane["height"]
+    assert in_view(tab, "hits.get('d3')[198]")
 
 
 def test_white_space_is_what_python_takes_for_it(opened, work):
@@ -361,7 +367,10 @@ def test_a_megabyte_is_shown_whole_and_searched_to_its_end(opened, tmp_path):
     assert tab.evaluate("fold(current.text.slice(...picked))").endswith("The needle.")
     tab.locator("#query").fill("line")
     press(tab, "Enter")
-    assert text(tab, "count") == "1 of 24,000 here"
+    assert text(tab, "count") == "1 of 24,000 here" and in_view(tab, "hits.get('b')[0]")
+    for at in (20_000, 3_000, 12_345, 23_999, 1):
+        tab.evaluate("go", at)
+        assert in_view(tab, f"hits.get('b')[{at}]"), at
 
 
 CONTRAST = """() => {

@@ -43,7 +43,9 @@ def write(work: Work, qid: str) -> list[str]:
                 found.append(documents.text(work, docid))
             except documents.Gap as gap:
                 gaps.append({"docid": docid, "reason": gap.reason, "hops": sorted(asked[docid])})
-        shown = [{"docid": one.docid, "sha256": one.sha256, "hops": sorted(asked[one.docid]), "text": one.text} for one in found]
+        shown = [
+            {"docid": one.docid, "sha256": one.sha256, "hops": sorted(asked[one.docid]), "chars": len(one.text), "text": one.text} for one in found
+        ]
         files.write_text(work.page(qid), fill(_content(work, question, bars, shown, gaps)))
         rendered.mark(work, qid, {one["docid"]: (one["sha256"], {hop: bars[hop].sha256 for hop in one["hops"]}) for one in shown})
     entries = sum(len(one["hops"]) for one in shown)
