@@ -11,11 +11,11 @@ from lib.exports.export import Set
 from lib.exports.rows import ExportError
 from lib.qrels import corpus_ids, documents
 from lib.qrels import work as places
+from lib.qrels.build import REVIEW
 from lib.qrels.refusals import Refused
 from lib.qrels.work import Work
 
 RELEVANT = 1
-REVIEW = "needs_review.jsonl"
 _FIELDS = {"qid": str, "question": str, "workbook_sha256": str, "documents": list, "rejected": list, "votes": dict, "pairs": int}
 _BUILD = "give the file that expand export or build wrote"
 
