@@ -171,6 +171,25 @@ def test_a_command_that_cannot_run_at_all_stops_the_step_and_makes_no_gap(asked,
     assert not list(asked.work.folder.glob("docs/[!.]*"))
 
 
+def test_a_command_that_has_never_answered_is_not_asked_for_all_documents(asked):
+    docids = [f"exits-{number:03}" for number in range(60)]
+    lines = asked.gaps(*docids, tries=1)
+    assert asked.told == ["documents: 60 asked for, 0 cached before, 0 fetched, 20 gaps"]
+    assert lines[0].startswith("documents exits-000, exits-001, ") and lines[0].endswith("; mend that and run fetch again")
+    assert lines[1].startswith("stopped before the other 40: the command answered for none of the first 20; mend it and run fetch again")
+    assert 20 <= len(set(asked.events())) <= 24
+    asked.fetch("d1")
+    assert len(asked.gaps(*docids, tries=1)) == 1 and asked.told == ["documents: 60 asked for, 0 cached before, 0 fetched, 60 gaps"]
+
+
+def test_gaps_are_told_by_their_reason_and_a_long_list_is_counted():
+    gaps = {f"d{number:02}": "the answer is empty" for number in range(22)} | {"e": "no"}
+    assert documents._by_reason(gaps) == [
+        f"documents {', '.join(list(gaps)[:20])} and 2 more are gaps: the answer is empty; mend that and run fetch again",
+        "document e is a gap: no; mend that and run fetch again",
+    ]
+
+
 def test_the_command_is_no_shell_line_and_its_words_may_be_quoted(tmp_path):
     assert command.words("python3 'my cm.py' doc \"a b\" $HOME | tee") == ["python3", "my cm.py", "doc", "a b", "$HOME", "|", "tee"]
 

@@ -19,6 +19,8 @@ from lib.qrels.work import Work
 
 _BACKOFF = 0.2  # seconds before the second try, twice as long before each later one
 _LONGEST = 5.0
+_REFUSED = 20  # documents without an answer, before the command has ever given one, that stop the run
+_NAMED = 20  # gaps of one reason that are named
 
 
 class Document(NamedTuple):
@@ -92,27 +94,48 @@ def fetch(work: Work, docids: Iterable[str], command: str, workers: int = 4, tim
     """Cache the text of each document, as `command DOCID` prints it; `workers` commands run at once, each for `timeout` seconds at most.
 
     What is cached already is not asked for again, a gap is. A command that gives no document is asked `tries` times;
-    then the reason is recorded, and the gaps are raised together as Unsettled. A program that cannot be started stops all.
-    What was fetched before an end of any kind stays, and nothing half-written counts.
+    then the reason is recorded, and the gaps are raised together as Unsettled. A program that cannot be started stops all,
+    and so does one that has not answered for any of the first 20. What was fetched before an end of any kind stays, and
+    nothing half-written counts.
     """
     docids, words = list(docids), commands.words(command)
     for docid in docids:
         if fault := spelling.fault(docid):
             raise Refused(f"the document id {docid!r} {fault}; give legal ids")
-    wanted = sorted(set(map(spelling.api, docids)))
-    with processes.lock(work.folder / "docs"):
-        for leftover in (work.folder / "docs").glob(".*.tmp-*"):  # of a run that was killed while it wrote
+    wanted, folder = sorted(set(map(spelling.api, docids))), work.folder / "docs"
+    with processes.lock(folder):
+        for leftover in folder.glob(".*.tmp-*"):  # of a run that was killed while it wrote
             leftover.unlink(missing_ok=True)
         missing = [docid for docid in wanted if not _cached(work, docid)]
-        gaps = _fetch_all(work, missing, words, workers, timeout, tries)
+        patience = len(missing) if any(folder.glob("*.txt")) else _REFUSED
+        reasons = _fetch_all(work, missing, words, workers, timeout, tries, patience)
+    gaps = {docid: reason for docid, reason in sorted(reasons.items()) if reason}
     told = (
         f"documents: {len(wanted):,} asked for, {len(wanted) - len(missing):,} cached before, "
-        f"{len(missing) - len(gaps):,} fetched, {len(gaps):,} {'gap' if len(gaps) == 1 else 'gaps'}"
+        f"{len(reasons) - len(gaps):,} fetched, {len(gaps):,} {'gap' if len(gaps) == 1 else 'gaps'}"
     )
-    if gaps:
-        lines = [f"document {docid} is a gap: {gaps[docid]}; mend that and run fetch again" for docid in sorted(gaps)]
-        raise Unsettled(lines, [told])
-    return [told]
+    if len(reasons) == len(missing):
+        if gaps:
+            raise Unsettled(_by_reason(gaps), [told])
+        return [told]
+    stopped = (
+        f"stopped before the other {len(missing) - len(reasons):,}: the command answered for none of the first {len(reasons)}; "
+        "mend it and run fetch again, or fetch one question that it knows by --qid first"
+    )
+    raise Unsettled([*_by_reason(gaps), stopped], [told])
+
+
+def _by_reason(gaps: dict[str, str]) -> list[str]:
+    """A line for each reason with the documents that it holds for; each document's own is beside its text."""
+    groups: dict[str, list[str]] = {}
+    for docid, reason in gaps.items():
+        groups.setdefault(reason, []).append(docid)
+    lines = []
+    for reason, docids in groups.items():
+        more = f" and {len(docids) - _NAMED:,} more" if len(docids) > _NAMED else ""
+        are = "document {} is a gap" if len(docids) == 1 else "documents {} are gaps"
+        lines.append(f"{are.format(', '.join(docids[:_NAMED]) + more)}: {reason}; mend that and run fetch again")
+    return lines
 
 
 def _cached(work: Work, docid: str) -> bool:
@@ -122,20 +145,22 @@ def _cached(work: Work, docid: str) -> bool:
         return False
 
 
-def _fetch_all(work: Work, docids: list[str], words: list[str], workers: int, timeout: float, tries: int) -> dict[str, str]:
-    """The gaps among the documents with their reasons, once every document was tried."""
-    stop, gaps = threading.Event(), {}
+def _fetch_all(
+    work: Work, docids: list[str], words: list[str], workers: int, timeout: float, tries: int, patience: int
+) -> dict[str, str | None]:
+    """Of each document that was tried None, or the reason why it is a gap; all are, unless the first `patience` of them are gaps."""
+    stop, reasons = threading.Event(), {}
     with ThreadPoolExecutor(max(1, workers)) as pool:
         try:
             asked = {pool.submit(_fetch_one, work, docid, words, timeout, tries, stop): docid for docid in docids}
             for future in tqdm(as_completed(asked), "fetch", len(docids), mininterval=10, disable=None):  # on a terminal only
-                if reason := future.result():
-                    gaps[asked[future]] = reason
-        except BaseException:  # an interrupt, a full disk, a program that is not there: the commands under way are killed
+                reasons[asked[future]] = future.result()
+                if len(reasons) == patience < len(docids) and all(reasons.values()):
+                    break
+        finally:  # an interrupt, a full disk, a program that is not there, nobody who answers: what is under way is killed
             stop.set()
             pool.shutdown(wait=False, cancel_futures=True)
-            raise
-    return gaps
+    return reasons
 
 
 def _fetch_one(work: Work, docid: str, words: list[str], timeout: float, tries: int, stop: threading.Event) -> str | None:
