@@ -133,6 +133,7 @@ TYPED = "format the column as text and type it again"
     ({"votes_B2": 0}, "Votes!B2 holds 0 as the hop"),
     ({"votes_B2": -1}, "Votes!B2 holds -1 as the hop"),
     ({"votes_B2": True}, "Votes!B2 holds True as the hop"),
+    ({"votes_B2": DAY}, "Votes!B2 holds 2026-11-30 00:00:00 as the hop"),
     ({"votes_B2": "two"}, "Votes!B2 holds 'two' as the hop"),
     ({"votes_B2": "1.0"}, "Votes!B2 holds '1.0' as the hop"),
     ({"votes_B2": 1e300}, "Votes!B2 holds 1e+300 as the hop"),
@@ -394,3 +395,9 @@ def test_macros_links_names_and_sheets_that_are_not_asked_for_do_not_matter(tmp_
     small.patch(path, "xl/vbaProject.bin", lambda _: "no macro at all")
     small.patch(path, "docProps/core.xml", lambda xml: xml.replace("<dcterms:created", "<dcterms:broken").replace("</dcterms:created", "</dcterms:broken"))
     assert len(workbook.read(shutil.copy(path, tmp_path / "copy.xlsm")).votes) == 3
+
+
+def test_what_stands_below_the_rows_of_a_sheet_is_not_read(tmp_path):
+    path = small.write(tmp_path / "review.xlsx", HOPS, VOTES)
+    small.patch(path, small.sheet_part("Votes"), ("</sheetData>", '</sheetData><dataValidations count="1"><dataValidation type="odd" sqref="A1"/></dataValidations>'))
+    assert len(workbook.read(path).votes) == 3

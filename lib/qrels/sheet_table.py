@@ -73,10 +73,13 @@ class SheetTable:
         return f"{self.name}!{address(row, self.columns[field])}"
 
     def _rows(self, first: int, last: int, width: int) -> Iterator[tuple[int, tuple]]:
-        """The rows of openpyxl, from `first` to the last that holds something: never on to the last that is formatted."""
-        for number, cells in enumerate(self.sheet.iter_rows(min_row=first, max_row=last, max_col=width) if last >= first else (), first):
-            self.visited += 1
-            yield number, cells
+        """The rows of openpyxl, from `first` to the last that holds something: not on to the last that is formatted, nor to the parts below."""
+        if last >= first:
+            for number, cells in enumerate(self.sheet.iter_rows(min_row=first, max_row=last, max_col=width), first):
+                self.visited += 1
+                yield number, cells
+                if number == last:
+                    return
 
     def _find_header(self, table: Table) -> None:
         fields = {fold(name): field for field, names in table.headers.items() for name in names}

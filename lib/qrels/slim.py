@@ -25,18 +25,18 @@ def filled(data: Iterable[bytes]) -> Iterator[bytes]:
 
     Where cells or rows stand without an address, or the XML is unusual, it stays as it is; ValueError where it becomes so further down.
     """
-    first, rest = True, b""
+    decided, rest = False, b""
     for chunk in data:
         xml = rest + chunk
         cut = xml.rfind(b"<row ")
         cut = cut if cut > 0 else xml.rfind(b">") + 1
         xml, rest = xml[:cut], xml[cut:]
         slim = _without_empty(xml)
-        if first and (not xml or _unusual(slim)):
+        if not decided and _unusual(slim):
             yield xml + rest
             yield from data
             return
-        first = False
+        decided = decided or b"<row" in xml
         yield _usual(slim)
     yield _usual(_without_empty(rest))
 

@@ -81,7 +81,7 @@ def read(path: str | Path, columns: Columns | str | Path = DEFAULT) -> Workbook:
                 shared = sheets[0] == sheets[1]
                 hops, votes = _hops(hop_table, shared, log), _votes(vote_table, shared, log)
             except ooxml.DAMAGE + (TypeError, AttributeError, IndexError, ArithmeticError) as error:
-                raise WorkbookError(shown, [f"openpyxl cannot read it ({type(error).__name__}: {error}); {ooxml.SAVE}"]) from error
+                raise WorkbookError(shown, [f"cannot be read ({type(error).__name__}: {error}); {ooxml.SAVE}"]) from error
     if log.faults:
         raise WorkbookError(shown, list(log.faults))
     return Workbook(container.name, container.sha256, hops, votes, _notices(log))
@@ -107,7 +107,10 @@ def _tables(container: Container, sheets: list[Sheet], columns: Columns, log: Lo
     book, found, parsed = openpyxl.load_workbook(copied, read_only=True, data_only=True, rich_text=True), [], {}
     with zipfile.ZipFile(copied) as archive:
         for sheet in sheets:
-            parsed[sheet.part] = sheet_xml.read(chunks(archive, sheet.part))
+            try:
+                parsed[sheet.part] = sheet_xml.read(chunks(archive, sheet.part))
+            except ValueError as error:
+                raise ValueError(f"sheet {sheet.name}: {error}") from error
     for sheet, table in zip(sheets, columns, strict=True):
         book[sheet.part].reset_dimensions()
         found.append(SheetTable(sheet.name, book[sheet.part], parsed[sheet.part], table, log))
@@ -136,6 +139,10 @@ def _kind(value: object) -> str:
     return "truth value" if isinstance(value, bool) else "number" if isinstance(value, int | float) else "date or time"
 
 
+def _shown(value: object) -> str:
+    return repr(value) if isinstance(value, str) else str(value)
+
+
 def _hop(cell: Cell, log: Log) -> object:
     value = cell.value
     if value is None or value is BAD:
@@ -144,7 +151,7 @@ def _hop(cell: Cell, log: Log) -> object:
         return int(fold(value))
     if isinstance(value, int | float) and not isinstance(value, bool) and 1 <= value < 1e6 and value == int(value):
         return int(value)
-    log.fault(f"{cell.where} holds {value!r} as the hop; write a whole number from 1")
+    log.fault(f"{cell.where} holds {_shown(value)} as the hop; write a whole number from 1")
     return BAD
 
 
@@ -158,7 +165,7 @@ def _word(cell: Cell, words: tuple[str, ...], what: str, log: Log) -> object:
         for word in words:
             if folded == fold(word):
                 return word
-    log.fault(f"{cell.where} holds {cell.value!r}, which is no {what}; write {', '.join(words)} or leave the cell blank")
+    log.fault(f"{cell.where} holds {_shown(cell.value)}, which is no {what}; write {', '.join(words)} or leave the cell blank")
     return BAD
 
 
