@@ -7,6 +7,7 @@ of its sentences, whole, and by nothing else; all other sentences are colour tha
 import re
 import textwrap
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from random import Random
 
 from lib import text
@@ -52,7 +53,7 @@ class Page:
             paragraphs = [textwrap.fill(paragraph, 72, break_long_words=False, break_on_hyphens=False) for paragraph in paragraphs]
         return "\n\n".join([self.title, *paragraphs]) + "\n"
 
-    @property
+    @cached_property
     def grams(self) -> set[tuple[str, ...]]:
         return text.grams(text.tokens(self.text))
 
