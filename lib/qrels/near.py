@@ -80,6 +80,8 @@ def _rows(path: Path, spelled: dict[str, str], values: pa.Array) -> Iterator[Row
         bounds = np.searchsorted(edges.row, np.arange(high - low + 1))
         for i in range(high - low):
             yield Row(spelled[own[low + i]], path, int(places[low + i]), pairs[bounds[i] : bounds[i + 1]])
+        if high == len(places):  # what comes after the last one is not decoded
+            return
 
 
 def _hits(near: near_schema.NearFile, values: pa.Array) -> Iterator[tuple[np.ndarray, list[str]]]:

@@ -86,7 +86,8 @@ def batches(near: NearFile, columns: list[str], row_groups: list[int] | None = N
     ends = _ends(near)
     for group in range(len(ends)) if row_groups is None else row_groups:
         held = near.parquet.metadata.row_group(group)
-        at, most = int(ends[group]) - held.num_rows, max(held.column(leaf).num_values for leaf in range(held.num_columns))
+        at, most = int(ends[group]) - held.num_rows, max(
+            leaf.num_values for leaf in map(held.column, range(held.num_columns)) if leaf.path_in_schema.startswith(tuple(columns)))
         with _readable(near.path):
             for batch in near.parquet.iter_batches(max(1, min(BATCH, EDGES * held.num_rows // max(1, most))), row_groups=[group], columns=columns, use_threads=False):
                 yield at, batch
@@ -106,15 +107,14 @@ def ascending(strings: Iterable[str]) -> pa.Array:
 
 def possible(near: NearFile, group: int, values: pa.Array) -> pa.Array | None:
     """The values (ascending) that lie between the least and the greatest id of a row group, by its statistics; None for none."""
-    chunk = near.parquet.metadata.row_group(group).column(_leaf(near))
-    statistics = chunk.statistics
+    statistics = near.parquet.metadata.row_group(group).column(_leaf(near)).statistics
     if statistics is None or not statistics.has_min_max or not statistics.has_null_count or statistics.null_count:
         return values
     try:
-        least, greatest = (arrow.strings([bound]) for bound in (statistics.min, statistics.max))
+        bounds = statistics.min, statistics.max
     except UnicodeDecodeError:  # a writer may cut a bound inside a character
         return values
-    low, high = (pc.search_sorted(values, bound, side=side)[0].as_py() for bound, side in ((least, "left"), (greatest, "right")))
+    low, high = (pc.search_sorted(values, arrow.strings([bound]), side=side)[0].as_py() for bound, side in zip(bounds, ("left", "right"), strict=True))
     return values[low:high] if low < high else None
 
 
