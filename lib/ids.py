@@ -24,10 +24,10 @@ def fault(value: object) -> str | None:
 def api(docid: str) -> str:
     """The spelling of the retrieval API and the qrels: `shard_00045_6622`. Other ids stay as they are."""
     match = _SEQUENCE.match(docid)
-    return f"{match[1]}_{int(match[2])}" if match else docid
+    return f"{match[1]}_{match[2].lstrip('0') or '0'}" if match else docid
 
 
 def analysis(docid: str) -> str:
     """The zero-padded spelling of the corpus artifacts: `shard_00045_06622`. Other ids stay as they are."""
     match = _SEQUENCE.match(docid)
-    return f"{match[1]}_{int(match[2]):05d}" if match else docid
+    return f"{match[1]}_{match[2].lstrip('0'):0>5}" if match else docid

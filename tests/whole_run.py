@@ -25,7 +25,7 @@ def finish(process: subprocess.Popen, seconds: int = 300) -> str:
 
 
 def results(home: Path, plan: str = "tiny") -> dict[str, bytes]:
-    """The bytes of every label, table and figure of a run, and of what the paper notebook collected; times are none of them."""
+    """The bytes of every label, qrels, table and figure of a run, and of what the paper notebook collected; times are none of them."""
     run = home / "runs" / plan
-    found = [*run.glob("labels/*.parquet"), *run.glob("tables/*"), *run.glob("figures/*"), *(home / "figures" / plan).glob("*")]
+    found = [*run.glob("labels/*.parquet"), *run.glob("qrels/*/*.jsonl"), *run.glob("tables/*"), *run.glob("figures/*"), *(home / "figures" / plan).glob("*")]
     return {str(path.relative_to(home)): path.read_bytes() for path in found if path.is_file() and not path.name.startswith("timing")}

@@ -100,6 +100,20 @@ CHARTS: dict[str, Callable[..., None]] = {
 }
 
 
+# what each table says, and its columns that are shares
+CAPTIONS = {
+    "documents_per_question": "Questions by their number of relevant documents, before and after the expansion over duplicates.",
+    "hops_per_question": "Questions by their number of hops, of live hops, and of hops with a relevant document.",
+    "origins": "Relevant documents by origin: judged in the pool, exact copy of one, near copy judged on its own.",
+    "votes": "The reviewer's votes on the entries of the pools.",
+    "expansion_gain": "Questions by the number of documents that the expansion added.",
+    "near_acceptance": "Near copies accepted, by their largest Jaccard with an included document, with 95% Wilson intervals.",
+    "rounds_to_closure": "Questions by the number of rounds of near copies until closure.",
+    "exact_classes": "Classes of exact copies that hold a relevant document, by size.",
+}
+SHARES = {"origins": ("share",), "votes": ("share",), "expansion_gain": ("share at most",), "near_acceptance": ("share", "low", "high")}
+
+
 def draw(name: str, table: pd.DataFrame, width: float = WIDTH) -> Figure:
     """The figure of a table, `width` inches wide and as high as its kind needs."""
     figure, (axes,) = figures.canvas(width, 1.5 if name in ("origins", "votes") else 2.4)
