@@ -64,8 +64,10 @@ def share_strings(path: Path) -> Path:
         texts.append(match[3])
         return f'<c r="{match[1]}"{match[2]} t="s"><v>{len(texts) - 1}</v></c>'
 
+    inline = re.compile(r'<c r="(\w+)"((?: s="\d+")?) t="inlineStr"><is>(.*?)</is></c>', re.DOTALL)
     for name in ("Hops", "Votes"):
-        patch(path, sheet_part(name), lambda xml: re.sub(r'<c r="(\w+)"((?: s="\d+")?) t="inlineStr"><is>(.*?)</is></c>', move, xml, flags=re.DOTALL))
+        patch(path, sheet_part(name), lambda xml: inline.sub(move, xml))
     kind = "http://schemas.openxmlformats.org/officeDocument/2006/relationships/sharedStrings"
-    patch(path, "xl/_rels/workbook.xml.rels", ("</Relationships>", f'<Relationship Id="rIdS" Type="{kind}" Target="sharedStrings.xml"/></Relationships>'))
+    link = f'<Relationship Id="rIdS" Type="{kind}" Target="sharedStrings.xml"/>'
+    patch(path, "xl/_rels/workbook.xml.rels", ("</Relationships>", f"{link}</Relationships>"))
     return patch(path, "xl/sharedStrings.xml", lambda _: f'<sst xmlns="{MAIN}">{"".join(f"<si>{text}</si>" for text in texts)}</sst>')

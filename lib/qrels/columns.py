@@ -70,5 +70,6 @@ def read(path: str | Path) -> Columns:
         seen: dict[str, str] = {}
         for field, header in ((field, header) for field, headers in tables[name].headers.items() for header in headers):
             if seen.setdefault(fold(header), field) != field:
-                raise Refused(f"{shown}: {name}.{field} and {name}.{seen[fold(header)]} share the name {header!r}; each field needs its own, {_WAY_OUT}")
+                both = f"{name}.{field} and {name}.{seen[fold(header)]}"
+                raise Refused(f"{shown}: {both} share the name {header!r}; each field needs its own, {_WAY_OUT}")
     return Columns(**tables)

@@ -14,7 +14,7 @@ _NEEDED = r"(?:needed|necessary|required)"
 _FOR = r"(?: (?:for|to answer) (?:the|this) (?:final |main )?(?:answer|question)| any ?more| any longer| at all)?"
 _DROPPED = r"(?:skipped|dropped|omitted|left out)"
 _SKIP = re.compile("|".join((
-    rf"(?:{_IS}(?:not|no longer)|(?:{_THING} )?isn't) {_NEEDED}{_FOR}",  # not needed; this hop is no longer necessary; it isn't required at all
+    rf"(?:{_IS}(?:not|no longer)|(?:{_THING} )?isn't) {_NEEDED}{_FOR}",  # not needed; this hop is no longer necessary
     rf"{_IS}(?:unnecessary|unneeded|redundant|superfluous){_FOR}",
     rf"(?:{_THING} )?(?:can|should) be {_DROPPED}",
     rf"(?:please )?(?:skip|drop|omit)(?: {_THING})?",
@@ -29,13 +29,15 @@ _LIVE = re.compile("|".join((
 )))
 # Words that touch the question whether a hop is needed, also misspelt and without accents, also in languages a reviewer may fall back to.
 _TOUCHES = re.compile("|".join((
-    r"\bne+d+e?(?:d|s|ing|less\w*)?\b", r"\bun?ne+d", r"notne+d", r"nec+es", r"\brequi?r", r"\bskip", r"\bdrop", r"\bomi[ts]", r"redund", r"superflu", r"dispens",
-    r"essential", r"relevan", r"\boptional", r"useless", r"pointless", r"\bmoot\b", r"\btrivial", r"importan", r"\bmatters?\b", r"\bapplicab", r"\bn/?a\b",
-    r"\bignor", r"\bdisregard", r"\b(?:leave|left|leaving|take|taken) (?:\w+ )?out\b", r"\bremove\b", r"\bexclude\b", r"\bdiscard", r"\bdelete\b",
-    r"\bkeep", r"\bkept\b", r"\b(?:do|does|can do) without\b", r"\bwithout (?:it|this|that)\b", r"\bmust (?:stay|remain)\b", r"\bobsolete", r"\bsupersede",
-    r"\bnicht\b", r"\bn(?:o|oe)tig", r"un(?:o|oe)tig", r"\bbrauch", r"u(?:e?)berflu", r"\bentfall", r"\bweglass", r"\berforderlich",  # German
-    r"\bbesoin", r"\binutil", r"\bpas\b", r"\bsauter\b", r"\bfalta\b", r"\bomitir", r"\bsaltar", r"\bsobra\b", r"\bprecis[ao]\b", r"\bnon serve\b",  # Romance
-    r"\bn?iet\b", r"\bnodig", r"\boverbodig", r"\bbehov", r"\bonodig", r"\bpotrzeb", r"\bzbedn", r"\bgerek", r"\btarpe", r"\bfuyo\b", r"\bbu ?xu ?yao\b",
+    r"\bne+d+e?(?:d|s|ing|less\w*)?\b", r"\bun?ne+d", r"notne+d", r"nec+es", r"\brequi?r", r"\bskip", r"\bdrop", r"\bomi[ts]", r"redund",
+    r"superflu", r"dispens", r"essential", r"relevan", r"\boptional", r"useless", r"pointless", r"\bmoot\b", r"\btrivial", r"importan",
+    r"\bmatters?\b", r"\bapplicab", r"\bn/?a\b", r"\bignor", r"\bdisregard", r"\b(?:leave|left|leaving|take|taken) (?:\w+ )?out\b",
+    r"\bremove\b", r"\bexclude\b", r"\bdiscard", r"\bdelete\b", r"\bkeep", r"\bkept\b", r"\b(?:do|does|can do) without\b",
+    r"\bwithout (?:it|this|that)\b", r"\bmust (?:stay|remain)\b", r"\bobsolete", r"\bsupersede",
+    r"\bnicht\b", r"\bn(?:o|oe)tig", r"un(?:o|oe)tig", r"\bbrauch", r"u(?:e?)berflu", r"\bentfall", r"\bweglass", r"\berforderlich",
+    r"\bbesoin", r"\binutil", r"\bpas\b", r"\bsauter\b", r"\bfalta\b", r"\bomitir", r"\bsaltar", r"\bsobra\b",
+    r"\bprecis[ao]\b", r"\bnon serve\b", r"\bn?iet\b", r"\bnodig", r"\boverbodig", r"\bbehov", r"\bonodig", r"\bpotrzeb", r"\bzbedn", r"\bgerek",
+    r"\btarpe", r"\bfuyo\b", r"\bbu ?xu ?yao\b",
 )))
 
 

@@ -127,7 +127,8 @@ def _contents(archive: zipfile.ZipFile) -> tuple[list[Sheet], dict[str, str]]:
             sheets.append(Sheet(given["name"], part if kind == f"{RELATION}/worksheet" else None, given.get("state", "visible")))
 
     elements(chunks(archive, workbook), start)
-    return sheets, {kind.removeprefix(f"{RELATION}/"): part for kind, part in targets.values() if kind.endswith(("/styles", "/sharedStrings"))}
+    kinds = {f"{RELATION}/{kind}": kind for kind in ("styles", "sharedStrings")}
+    return sheets, {kinds[kind]: part for kind, part in targets.values() if kind in kinds}
 
 
 def _not_ooxml(data: bytes) -> str | None:
@@ -184,13 +185,13 @@ def _checked(archive: zipfile.ZipFile) -> tuple[list[Sheet], dict[str, str]]:
         raise WorkbookError("", [f"is a zip file but no Excel workbook (it has no [Content_Types].xml); {SAVE}"])
     size, held = sum(info.file_size for info in parts), max(info.file_size for info in parts if "worksheets/" not in info.filename)
     if size > LARGEST or held > LARGEST_HELD:
-        raise WorkbookError("", [f"would unpack to {size >> 20} MiB, more than is read ({LARGEST >> 20} MiB in all, {LARGEST_HELD >> 20} MiB in "
-                                 "one part that is no sheet); delete pictures, empty formatted rows and what is no part of the review"])
+        raise WorkbookError("", [f"would unpack to {size >> 20} MiB, more than is read ({LARGEST >> 20} MiB in all, {LARGEST_HELD >> 20} MiB "
+                                 "in one part that is no sheet); delete pictures, empty formatted rows and what is no part of the review"])
     part = "[Content_Types].xml"
     try:
         for part in (name for name in names if name.endswith((".xml", ".rels")) and not name.startswith("customXml/")):
             if _root(archive, part).startswith(STRICT):
-                raise WorkbookError("", [f"is a Strict Open XML workbook, which openpyxl does not read; {SAVE}, not as Strict Open XML Spreadsheet"])
+                raise WorkbookError("", [f"is a Strict Open XML workbook, which is not read; {SAVE}, not as Strict Open XML Spreadsheet"])
         return _contents(archive)
     except WorkbookError:
         raise

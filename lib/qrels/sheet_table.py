@@ -73,7 +73,7 @@ class SheetTable:
         return f"{self.name}!{address(row, self.columns[field])}"
 
     def _rows(self, first: int, last: int, width: int) -> Iterator[tuple[int, tuple]]:
-        """The rows of openpyxl, from `first` to the last that holds something: not on to the last that is formatted, nor to the parts below."""
+        """The rows of openpyxl from `first` to `last`: not on to the last that is formatted, nor to what stands below the rows."""
         if last >= first:
             for number, cells in enumerate(self.sheet.iter_rows(min_row=first, max_row=last, max_col=width), first):
                 self.visited += 1
@@ -97,8 +97,8 @@ class SheetTable:
                 self.header, self.columns = number, {field: met[field][0] for field in table.headers}
                 for field, columns in met.items():
                     if len(columns) > 1:
-                        self.log.fault(f"{self.name}!{' and '.join(address(number, column) for column in columns)} are both headers of the {field}; "
-                                       "keep one, or name the right one in a columns file")
+                        both = " and ".join(address(number, column) for column in columns)
+                        self.log.fault(f"{self.name}!{both} are both headers of the {field}; keep one, or name yours in a columns file")
                 return
         if not there:
             self.log.fault(f"the sheet {self.name} is empty; {self._looked_for(table.headers.values())}")
@@ -108,7 +108,8 @@ class SheetTable:
 
     @staticmethod
     def _looked_for(missing) -> str:
-        return f"looked for {', '.join(' or '.join(map(repr, names)) for names in missing)}; write the header so, or name yours in a columns file"
+        names = ", ".join(" or ".join(map(repr, aliases)) for aliases in missing)
+        return f"looked for {names}; write the header so, or name yours in a columns file"
 
     def _place_merges(self) -> None:
         for merge in self.xml.merges:
@@ -124,7 +125,8 @@ class SheetTable:
         for array in self.xml.arrays:
             met = [field for field, column in self.columns.items() if array.left <= column <= array.right]
             if met and array.bottom > self.header and array.top <= self.last:
-                self.log.fault(f"{self.name}!{array} is filled by an array formula or a data table over the {' and '.join(met)}; paste its values in its place")
+                self.log.fault(f"{self.name}!{array} is filled by an array formula or a data table over the {' and '.join(met)}; "
+                               "paste its values in its place")
                 self._close(met, array)
 
     def _close(self, fields: list[str], block: Area) -> None:
@@ -170,7 +172,7 @@ class SheetTable:
             return Cell(where, BAD)
         if place in self.xml.formulas:
             if not self.xml.formulas[place]:
-                self.log.fault(f"{where} has a formula without a stored value; open the workbook in Excel, let it calculate and save it, or paste the value")
+                self.log.fault(f"{where} has a formula without a stored value; let Excel calculate and save the workbook, or paste the value")
                 return Cell(where, BAD)
             self.log.report("formulas", where)
         if cell.data_type == "e":

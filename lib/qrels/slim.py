@@ -61,8 +61,9 @@ def copy(container: Container, parts: Iterable[str]) -> BytesIO:
     """The copy, with the sheets of these parts, each named as its part; the workbook itself is written anew."""
     kinds = {part: "worksheet" for part in parts} | {part: kind for kind, part in container.shared.items()}
     kept = {part: "xl/styles.xml" if kind == "styles" else part for part, kind in kinds.items()}  # openpyxl looks for the styles there
-    links = [f'<Relationship Id="r{i}" Type="{RELATION}/{kind}" Target={quoteattr("/" + kept[part])}/>' for i, (part, kind) in enumerate(kinds.items())]
-    sheets = [f'<sheet name={quoteattr(part)} sheetId="{i + 1}" r:id="r{i}"/>' for i, (part, kind) in enumerate(kinds.items()) if kind == "worksheet"]
+    numbered = list(enumerate(kinds.items(), 1))
+    links = [f'<Relationship Id="r{i}" Type="{RELATION}/{kind}" Target={quoteattr("/" + kept[part])}/>' for i, (part, kind) in numbered]
+    sheets = [f'<sheet name={quoteattr(part)} sheetId="{i}" r:id="r{i}"/>' for i, (part, kind) in numbered if kind == "worksheet"]
     types = [f'<Override PartName={quoteattr("/" + part)} ContentType="{_SPREADSHEET}.{kind}+xml"/>'
              for part, kind in [("xl/workbook.xml", "sheet.main"), *((kept[part], kind) for part, kind in kinds.items())]]
     written = {

@@ -1,6 +1,5 @@
 """The reviewer's workbook: votes and hop judgments, each with the address of its cell, or every fault of the workbook at once."""
 
-import re
 import warnings
 import zipfile
 from pathlib import Path
@@ -9,11 +8,11 @@ from typing import NamedTuple
 import openpyxl
 
 from lib import ids, paths
-from lib.qrels import ooxml, sheet_xml, slim
+from lib.qrels import cells, ooxml, sheet_xml, slim
 from lib.qrels.columns import DEFAULT, Columns, fold
 from lib.qrels.columns import read as read_columns
 from lib.qrels.ooxml import Container, Sheet, WorkbookError, chunks
-from lib.qrels.sheet_table import BAD, Cell, Log, Row, SheetTable
+from lib.qrels.sheet_table import BAD, Log, Row, SheetTable
 
 __all__ = ["DEFAULT", "HopRow", "VoteRow", "Workbook", "WorkbookError", "read"]
 
@@ -90,12 +89,12 @@ def read(path: str | Path, columns: Columns | str | Path = DEFAULT) -> Workbook:
 def _sheet(container: Container, names: tuple[str, ...], log: Log) -> Sheet | None:
     wanted = {fold(name) for name in names}
     met = [sheet for sheet in container.sheets if fold(sheet.name) in wanted]
-    there = ", ".join(repr(sheet.name) for sheet in container.sheets)
     looked = f"looked for {' or '.join(map(repr, names))}; rename the sheet, or name yours in a columns file"
     if len(met) != 1:
-        log.fault(f"the sheets are {there}: {'more than one' if met else 'none'} is the one {looked}")
+        there = ", ".join(repr(sheet.name) for sheet in met or container.sheets)
+        log.fault(f"{f'more than one sheet has the name ({there})' if met else f'no sheet has the name (there are {there})'}: {looked}")
     elif met[0].part is None:
-        log.fault(f"the sheet {met[0].name!r} is a chart or a dialog, no sheet of cells: {looked}")
+        log.fault(f"the sheet {met[0].name!r} is a chart or a dialog and has no cells: {looked}")
     else:
         if met[0].state != "visible":
             log.report("hidden sheets", met[0].name)
@@ -122,62 +121,6 @@ def _tables(container: Container, sheets: list[Sheet], columns: Columns, log: Lo
     return found
 
 
-def _id(cell: Cell, what: str, log: Log) -> object:
-    """A legal id as it stands, None for a blank, BAD for a fault."""
-    if cell.value is None or cell.value is BAD:
-        return cell.value
-    if not isinstance(cell.value, str):
-        log.fault(f"{cell.where} holds the {_kind(cell.value)} {cell.value} as {what}; format the column as text and type it again")
-        return BAD
-    if fault := ids.fault(cell.value):
-        log.fault(f"{cell.where} holds {cell.value!r} as {what}, which {fault}; an id has no blanks and no control characters")
-        return BAD
-    return cell.value
-
-
-def _kind(value: object) -> str:
-    return "truth value" if isinstance(value, bool) else "number" if isinstance(value, int | float) else "date or time"
-
-
-def _shown(value: object) -> str:
-    return repr(value) if isinstance(value, str) else str(value)
-
-
-def _hop(cell: Cell, log: Log) -> object:
-    value = cell.value
-    if value is None or value is BAD:
-        return value
-    if isinstance(value, str) and re.fullmatch(r"[1-9][0-9]{0,5}", fold(value)):
-        return int(fold(value))
-    if isinstance(value, int | float) and not isinstance(value, bool) and 1 <= value < 1e6 and value == int(value):
-        return int(value)
-    log.fault(f"{cell.where} holds {_shown(value)} as the hop; write a whole number from 1")
-    return BAD
-
-
-def _word(cell: Cell, words: tuple[str, ...], what: str, log: Log) -> object:
-    """One of a closed vocabulary, None for a blank, BAD for a fault."""
-    if cell.value is None or cell.value is BAD:
-        return cell.value
-    if isinstance(cell.value, str):
-        if not (folded := fold(cell.value)):
-            return None
-        for word in words:
-            if folded == fold(word):
-                return word
-    log.fault(f"{cell.where} holds {_shown(cell.value)}, which is no {what}; write {', '.join(words)} or leave the cell blank")
-    return BAD
-
-
-def _prose(cell: Cell, what: str, log: Log) -> object:
-    if cell.value is None or cell.value is BAD:
-        return cell.value
-    if not isinstance(cell.value, str):
-        log.fault(f"{cell.where} holds the {_kind(cell.value)} {cell.value} as {what}; format the cell as text and type it again")
-        return BAD
-    return cell.value if fold(cell.value) else None
-
-
 def _blank(table: SheetTable, row: Row, field: str, what: str, log: Log) -> None:
     has = ", ".join(f"{name} in {row.cells[name].where}" for name in table.columns if row.cells[name].value is not None)
     log.fault(f"{table.where(row.number, field)} is blank, but its row has the {has}; write the {what}, or clear the row")
@@ -186,16 +129,15 @@ def _blank(table: SheetTable, row: Row, field: str, what: str, log: Log) -> None
 def _hops(table: SheetTable, shared: bool, log: Log) -> list[HopRow]:
     found: dict[tuple[str, int], list[HopRow]] = {}
     for row in table.rows():
-        cells = row.cells
-        qid, hop = _id(cells["question"], "the question id", log), _hop(cells["hop"], log)
-        text, note = _prose(cells["text"], "the sub-question", log), _prose(cells["note"], "the note", log)
-        judgment = _word(cells["judgment"], JUDGMENTS, "judgment", log)
+        qid, hop = cells.identifier(row.cells["question"], "the question id", log), cells.hop_number(row.cells["hop"], log)
+        text, note = cells.prose(row.cells["text"], "the sub-question", log), cells.prose(row.cells["note"], "the note", log)
+        judgment = cells.word(row.cells["judgment"], JUDGMENTS, "judgment", log)
         if qid is None:
             _blank(table, row, "question", "question id", log)
         if hop is None:
             _blank(table, row, "hop", "number of the hop", log)
         if None not in (qid, hop) and BAD not in (qid, hop, text, note, judgment):
-            found.setdefault((qid, hop), []).append(HopRow(qid, hop, text, judgment, note, cells["judgment"].where))
+            found.setdefault((qid, hop), []).append(HopRow(qid, hop, text, judgment, note, row.cells["judgment"].where))
     return [_one(rows, shared, log) for rows in found.values()]
 
 
@@ -222,9 +164,8 @@ def _one(rows: list[HopRow], shared: bool, log: Log) -> HopRow:
 def _votes(table: SheetTable, shared: bool, log: Log) -> list[VoteRow]:
     found = []
     for row in table.rows():
-        cells = row.cells
-        qid, hop = _id(cells["question"], "the question id", log), _hop(cells["hop"], log)
-        docid, vote = _id(cells["document"], "the document id", log), _word(cells["vote"], VOTES, "vote", log)
+        qid, hop = cells.identifier(row.cells["question"], "the question id", log), cells.hop_number(row.cells["hop"], log)
+        docid, vote = cells.identifier(row.cells["document"], "the document id", log), cells.word(row.cells["vote"], VOTES, "vote", log)
         if docid is None and vote is not None:
             _blank(table, row, "document", "document id", log)
         elif docid is None and shared:
@@ -236,7 +177,7 @@ def _votes(table: SheetTable, shared: bool, log: Log) -> list[VoteRow]:
         if docid is None and vote is None:
             log.report("no document", f"{table.name} row {row.number}")
         elif None not in (qid, hop, docid) and BAD not in (qid, hop, docid, vote):
-            found.append(VoteRow(qid, hop, ids.api(docid), vote, cells["vote"].where))
+            found.append(VoteRow(qid, hop, ids.api(docid), vote, row.cells["vote"].where))
     return found
 
 
