@@ -1,8 +1,10 @@
 """The expansion over files: scan, render, apply and export, in any order, killed or not."""
 
 import json
+import os
 import signal
 import subprocess
+import sys
 from random import Random
 
 import pytest
@@ -11,7 +13,7 @@ import small_qrels
 from small_corpus import contents, python
 from small_expansion import decide, decision, fetch, make, pending, qrels_row, random_world
 
-from lib import files
+from lib import files, paths
 from lib.qrels import expansion
 from lib.qrels import work as places
 from lib.qrels.refusals import Refused, Unsettled
@@ -54,14 +56,14 @@ def shown(copies, qid="q1"):
 def test_a_question_goes_to_closure_round_by_round(tmp_path):
     copies = small(tmp_path)
     told = scan(copies)
-    assert told[0] == f"q1: 2 near copies to judge: {B} (hops 1, 2, 0.8 to {A}); {C} (hops 1, 2, 0.9 to {A})"
+    assert told[0] == f"q1: 2 near copies to judge: {B} (hops 1, 2; Jaccard 0.8 with {A}); {C} (hops 1, 2; Jaccard 0.9 with {A})"
     assert json.loads(copies.work.fetch_ids.read_text()) == [B, C]
     fetch(copies)
     lines = render(copies)
     assert lines.index("must state | what hop 1 of q1 must state") < lines.index("near miss  | what hop 2 of q1 is not") < lines.index(f"| {small_qrels.sentence(B)}")
-    assert f"{C}: hops 1, 2, 0.9 to {A}" in "\n".join(lines)
+    assert f"{C}: hops 1, 2; Jaccard 0.9 with {A}" in "\n".join(lines)
     assert apply(copies, {B: decision(copies, B, [2]), C: decision(copies, C, [])})[0].endswith("q1.json: 2 decided, 1 accepted, 1 rejected")
-    assert "not reached: 1 near copies are left to judge, of q1 (1)" in refused(export, copies)
+    assert "not reached: 1 near copy to judge, of q1 (1);" in refused(export, copies)
     assert list(shown(copies)) == [D]
     apply(copies, {D: decision(copies, D, [1, 2], contrast="")})
     assert scan(copies) == scan(copies) == ["nothing to scan; closure reached"]
@@ -107,7 +109,7 @@ def test_an_exact_copy_of_a_pending_document_is_neither_fetched_nor_shown_nor_as
     assert scan(copies)[0].startswith("q1: 2 near copies to judge, 1 of them exact copies of others: ")
     assert pending(copies, "q1")[C]["copy_of"] == B and json.loads(copies.work.fetch_ids.read_text()) == [B]
     fetch(copies)
-    assert f"hops 1, 2, 0.8 to {A}, also for its exact copies {C}" in "\n".join(render(copies))
+    assert f"hops 1, 2; Jaccard 0.8 with {A}, also for its exact copies {C}" in "\n".join(render(copies))
     apply(copies, {B: decision(copies, B, [])})
     assert scan(copies) == [expansion.CLOSED]
     export(copies)
@@ -128,7 +130,7 @@ def test_a_copy_that_only_its_text_gives_away_is_one_text_once_it_is_cached(tmp_
 def test_a_decision_for_each_document_and_one_left_out_stays_pending(tmp_path):
     copies = small(tmp_path)
     shown(copies)
-    assert apply(copies, {C: decision(copies, C, [])})[-1] == "q1: 1 near copies of the last scan stay pending; render and apply again, or run python -m lib.qrels expand scan"
+    assert apply(copies, {C: decision(copies, C, [])})[-1] == "q1: 1 near copy of the last scan stays pending; render and apply again, or run python -m lib.qrels expand scan"
     assert list(shown(copies)) == [B]
 
 
@@ -139,7 +141,7 @@ def test_the_same_file_applied_again_changes_nothing_and_says_so(tmp_path):
     apply(copies, decisions)
     before = contents(copies.work.folder)
     for _ in range(2):  # before the next scan, and after it
-        assert apply(copies, decisions)[0] == "q1: 2 decisions were recorded before and are left as they are"
+        assert apply(copies, decisions)[0] == "q1: recorded before and left as it is: 2 of the file's decisions"
         assert contents(copies.work.folder) == before
         scan(copies)
         before = contents(copies.work.folder)
@@ -253,7 +255,7 @@ def test_a_decision_is_open_again_where_its_text_or_a_standard_changed(tmp_path)
     assert f"q1: the decision on {C} is open again, its text changed" in told
     found = pending(copies, "q1")
     assert {docid: row["hops"] for docid, row in found.items()} == {B: [2], C: [1, 2], D: [1, 2]}
-    assert "3 near copies are left to judge" in refused(export, copies)
+    assert "3 near copies to judge" in refused(export, copies)
 
 
 def test_a_hop_that_goes_live_later_opens_decisions_again(tmp_path):
@@ -270,7 +272,7 @@ def test_a_hop_that_goes_live_later_opens_decisions_again(tmp_path):
     small_qrels.standards(copies.work, "q1", [1, 2])
     assert "is of other qrels than" in refused(render, copies)
     assert "is of other qrels than" in refused(apply, copies, {})
-    assert "left to judge, of q1 (3)" in refused(export, copies)
+    assert "3 near copies to judge, of q1 (3)" in refused(export, copies)
     assert f"q1: the decision on {B} is open again, hop 2 went live later" in scan(copies)
     assert {docid: row["hops"] for docid, row in pending(copies, "q1").items()} == {B: [2], C: [2], D: [2]}  # B stays included for hop 1
     render(copies)
@@ -394,6 +396,33 @@ def test_twenty_random_orders_of_scan_and_apply_give_the_same_bytes(tmp_path):
 def test_twenty_random_orders_of_a_larger_world_give_the_same_bytes(tmp_path, seed):
     found, rows = in_random_orders(tmp_path, seed, 20)
     assert len(found) == 1 and {one["origin"] for row in rows for one in row["documents"]} == {"judged", "exact", "near"}
+
+
+def cli(copies, *arguments):
+    """Run the command line; exit code, and both streams."""
+    given = {"QRELS_WORK_DIR": copies.work.folder, "QRELS_NEAR_DUP_DIR": copies.near, "QRELS_EXACT_DUPS": copies.exact}
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("QREL")} | {name: str(path) for name, path in given.items()}
+    command = [sys.executable, "-m", "lib.qrels", *map(str, arguments)]
+    done = subprocess.run(command, env=environment, cwd=paths.ROOT, capture_output=True, text=True, timeout=120)
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_the_command_line_goes_from_a_scan_to_the_export(tmp_path):
+    copies = make(tmp_path, [qrels_row("q1", {A: [1]})], {(A, B): 0.8})
+    (tmp_path / "texts.json").write_text(json.dumps(copies.texts))
+    (tmp_path / "doc.py").write_text(f"import json, sys\nprint(json.load(open({str(tmp_path / 'texts.json')!r}))[sys.argv[1]], end='')\n")
+    code, out, err = cli(copies, "expand", "scan")
+    assert (code, err) == (0, "") and f"q1: 1 near copy to judge: {B} (hops 1, 2; Jaccard 0.8 with {A})" in out and "1 of their texts is not cached: run fetch --ids-file" in out
+    assert cli(copies, "fetch", "--ids-file", copies.work.fetch_ids, "--doc-cmd", f"{sys.executable} {tmp_path / 'doc.py'}")[0] == 0
+    code, out, err = cli(copies, "expand", "render", "--qid", "q1", "--max-chars", "9")
+    assert code == 1 and "TRUNCATED after 9 of" in out and "TRUNCATED after 9 of" in err
+    mine = decide(copies, "q1", [B], tmp_path / "mine.json")
+    assert "was not shown whole" in cli(copies, "expand", "apply", "--qid", "q1", "--decisions", mine)[2]
+    assert cli(copies, "expand", "render", "--qid", "q1")[0] == 0
+    assert cli(copies, "expand", "export")[2].startswith("lib.qrels: closure is not reached: 1 near copy to judge, of q1 (1);")
+    assert cli(copies, "expand", "apply", "--qid", "q1", "--decisions", mine)[0] == 0
+    assert cli(copies, "expand", "scan") == (0, "nothing to scan; closure reached\n", "")
+    assert cli(copies, "expand", "export")[0] == 0 and len(small_qrels.lines(copies.work.expanded)) == 1
 
 
 KILLED = """

@@ -30,7 +30,7 @@ def apply(work: Work, qid: str, decisions_file: Path) -> list[str]:
         new, same = {}, []
         for docid, value in given.items():
             found = _shape_faults(value, scanned)
-            if not found and docid in recorded and _says(recorded[docid], value) and not _reopened(work, docid, recorded[docid], scanned):
+            if not found and docid in recorded and _stands(work, docid, recorded[docid], value, scanned):
                 same.append(docid)
                 continue
             found += _place_faults(work, docid, scanned)
@@ -52,9 +52,10 @@ def _told(work: Work, qid: str, new: Mapping[str, Recorded], same: list[str], sc
         accepted = sum(bool(decision.hops) for decision in new.values())
         told.append(f"{paths.shown(work.decisions(qid))}: {len(new)} decided, {accepted} accepted, {len(new) - accepted} rejected")
     if same:
-        told.append(f"{qid}: {len(same)} decisions were recorded before and are left as they are")
+        told.append(f"{qid}: recorded before and left as it is: {len(same)} of the file's decisions")
     left = len(scanned.pending.keys() - new.keys())
-    return [*told, f"{qid}: {left} near copies of the last scan stay pending; {'render and apply again, or ' if left else ''}{pending.SCAN}"]
+    stay = f"{pending.number(left)} of the last scan {'stays' if left == 1 else 'stay'} pending"
+    return [*told, f"{qid}: {stay}; {'render and apply again, or ' if left else ''}{pending.SCAN}"]
 
 
 def _read(path: Path) -> tuple[dict[str, dict], list[str]]:
@@ -90,7 +91,8 @@ def _shape_faults(value, scanned: Scanned) -> list[str]:
     if not isinstance(value, dict):
         return [f"has no decision, which is {SHAPE}"]
     faults = [f"has the unknown field {key!r}" for key in sorted(value.keys() - set(KEYS))]
-    hops, live, known = value.get("hops"), scanned.standards.keys(), {hop["hop"] for hop in scanned.question.row["hops"]}
+    hops, live = value.get("hops"), scanned.standards.keys()
+    known = {hop["hop"] for hop in scanned.question.row["hops"]}
     if not isinstance(hops, list) or any(type(hop) is not int for hop in hops):
         return [*faults, f"has {json.dumps(hops, default=str)[:60]} as hops, not a list of hops"]
     for hop in sorted(set(hops)):
@@ -110,23 +112,22 @@ def _shape_faults(value, scanned: Scanned) -> list[str]:
 
 
 def _decision(value: dict, document: Document, scanned: Scanned) -> Recorded:
-    bars = {str(hop): standard.sha256 for hop, standard in sorted(scanned.standards.items())}
-    return Recorded(sorted(value["hops"]), sorted(scanned.standards), value["sentence"], value.get("contrast") or None, document.sha256, bars)
+    hops, live, contrast = sorted(value["hops"]), sorted(scanned.standards), value.get("contrast") or None
+    bars = {str(hop): scanned.standards[hop].sha256 for hop in live}
+    return Recorded(hops, live, value["sentence"], contrast, document.sha256, bars)
 
 
-def _says(recorded: Recorded, value: dict) -> bool:
-    """Whether a decision of the file is word for word the one that is recorded."""
-    return (recorded.hops, recorded.sentence, recorded.contrast) == (sorted(value["hops"]), value["sentence"], value.get("contrast") or None)
-
-
-def _reopened(work: Work, docid: str, recorded: Recorded, scanned: Scanned) -> list[str]:
-    return decisions.counted(recorded, closure.text_sha256(work, docid), scanned.standards)[1]
+def _stands(work: Work, docid: str, recorded: Recorded, value: dict, scanned: Scanned) -> bool:
+    """Whether a decision of the file is word for word the one that is recorded, and that one still counts in full."""
+    said = sorted(value["hops"]), value["sentence"], value.get("contrast") or None
+    return said == (recorded.hops, recorded.sentence, recorded.contrast) and not decisions.counted(recorded, closure.text_sha256(work, docid), scanned.standards)[1]
 
 
 def _place_faults(work: Work, docid: str, scanned: Scanned) -> list[str]:
     """Why a document is not to be decided now."""
     if docid in scanned.decided:
-        return [f"is decided already, otherwise; to decide it anew take it out of {paths.shown(work.decisions(scanned.question.row['qid']))}"]
+        where = paths.shown(work.decisions(scanned.question.row["qid"]))
+        return [f"is decided already, otherwise; to decide it anew take it out of {where}"]
     if docid not in scanned.pending:
         return [f"is not pending; take it out of the file, or {pending.SCAN}"]
     try:
@@ -144,7 +145,8 @@ def _text_faults(decision: Recorded, document: Document, scanned: Scanned, marks
     if hidden := [hop for hop, standard in scanned.standards.items() if not rendered.shows(marks, document, hop, standard)]:
         flag = f" --max-chars {len(document.text)}" if len(document.text) > rendered.MAX_CHARS else ""
         beside = ", ".join(f"hop {hop}" for hop in hidden)
-        faults.append(f"was not shown whole with today's text beside today's standards of {beside}; run python -m lib.qrels expand render{flag}")
+        way_out = f"run python -m lib.qrels expand render{flag}"
+        faults.append(f"was not shown whole with today's text beside today's standards of {beside}; {way_out}")
     if not documents.occurs(decision.sentence, document.text):
         faults.append(f"has a sentence that its text does not hold, {decision.sentence[:80]!r}; copy it from the render")
     return faults

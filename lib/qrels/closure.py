@@ -1,7 +1,7 @@
 """The expansion of every question over the duplicate files, as far as the recorded decisions go."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -38,9 +38,10 @@ def questions(qrels: Path) -> dict[str, Question]:
     for row in read_lines(qrels, "run python -m lib.qrels build, or name its file by --qrels"):
         try:
             live = [hop["hop"] for hop in row["hops"] if hop["live"]]
-            one = Question(row, live, *({ids.api(each["docid"]): each["hops"] for each in row[name]} for name in ("documents", "rejected")))
+            judged = ({ids.api(each["docid"]): each["hops"] for each in row[name]} for name in ("documents", "rejected"))
+            one = Question(row, live, *judged)
             if row["qid"] in found or len(one.seeds) < len(row["documents"]) or len(one.rejected) < len(row["rejected"]):
-                raise Refused(f"{paths.shown(qrels)} names {row['qid']!r} or one of its documents twice; run python -m lib.qrels build again")
+                raise Refused(f"{paths.shown(qrels)} names {row['qid']!r} or a document of it twice; run python -m lib.qrels build again")
         except (KeyError, TypeError) as error:
             name = row.get("qid", f"question {len(found) + 1}")
             raise Refused(f"{paths.shown(qrels)}: {name} is no line of qrels ({error!r}); run python -m lib.qrels build again") from error
@@ -63,7 +64,7 @@ class _Copies:
             self._text[docid] = text_sha256(self._work, docid)
         return self._text[docid]
 
-    def groups(self, docids: set[str], decided: dict[str, str]) -> Iterator[Iterable[str]]:
+    def groups(self, docids: set[str], decided: dict[str, str]) -> Iterator[Collection[str]]:
         """Groups that may overlap; `decided` has the hashes of texts that were decided on, they stand in where a text is not cached."""
         new = docids - self._class.keys()
         self._class |= {docid: members for members in self._exact.classes(new) for docid in members}
@@ -102,7 +103,8 @@ def closure(work: Work, qrels: Path, near_dups: Path, exact_dups: Path) -> dict[
         if missing:
             for docid, nearest in near.neighbours(near_dups, missing, work.expand / "near").items():
                 edges[ids.api(docid)] = {ids.api(other): shortest(jaccard) for other, jaccard in nearest.items()}
-    return {qid: Closed(asked[qid], found[qid], {docid: why for docid, why in taken[qid][2].items() if docid in found[qid].pending}) for qid in asked}
+    reopened = {qid: {docid: why for docid, why in taken[qid][2].items() if docid in found[qid].pending} for qid in asked}
+    return {qid: Closed(asked[qid], found[qid], reopened[qid]) for qid in asked}
 
 
 def shortest(jaccard: float) -> float:
@@ -123,11 +125,14 @@ def _taken(work: Work, qid: str, question: Question, copies: _Copies) -> tuple[d
     return {docid: said[docid] for docid in counts}, counts, reopened
 
 
-def _expanded(question: Question, said: dict[str, Decision], texts: dict[str, str], copies: _Copies, edges: dict[str, dict[str, float]]) -> Expansion:
+def _expanded(
+    question: Question, said: dict[str, Decision], texts: dict[str, str], copies: _Copies, edges: dict[str, dict[str, float]]
+) -> Expansion:
     """Expand one question with the copies of every document that it comes to."""
     known = question.seeds.keys() | question.rejected.keys() | said.keys()
     while True:
-        expansion = expand(question.seeds, question.live, map(frozenset, copies.groups(known, texts)), edges, said, question.rejected)
+        near_by = {docid: edges[docid] for docid in known & edges.keys()}
+        expansion = expand(question.seeds, question.live, copies.groups(known, texts), near_by, said, question.rejected)
         reached = set(expansion.included).union(*(edges.get(docid, ()) for docid in expansion.included))
         if reached <= known:
             return expansion

@@ -96,7 +96,8 @@ class _Answers:
         self.open = self.asked - self.accepted.keys() - self.denied.keys()
 
     def conflicts(self) -> list[Conflict]:
-        return [Conflict(hop, tuple(self.accepted[hop]), tuple(self.denied[hop])) for hop in sorted(self.accepted.keys() & self.denied.keys())]
+        both = sorted(self.accepted.keys() & self.denied.keys())
+        return [Conflict(hop, tuple(self.accepted[hop]), tuple(self.denied[hop])) for hop in both]
 
 
 def expand(
@@ -107,7 +108,7 @@ def expand(
     decisions: Mapping[str, Decision],
     rejected: Mapping[str, Hops],
 ) -> Expansion:
-    """Close one question over its duplicates, as far as `neighbours` (of included documents, with their Jaccard) and `decisions` go.
+    """Close one question over its duplicates, as far as `neighbours` (of included documents, with Jaccard) and `decisions` go.
 
     Documents of one class (overlapping ones are merged) are one text. A class with a judged document, a seed, is included in round 0
     with all hops of its members, unread. A class next to an included one is included, a round later, where its decisions accept a live
@@ -137,8 +138,8 @@ def expand(
     frontier, rounds = set(map(class_of, seeds)), 0
     for members in frontier:
         first, hops = min(members & seeds.keys()), answered(members).hops
-        for docid in members:
-            included[docid] = Included(hops, "judged", 0, None, None) if docid in seeds else Included(hops, "exact", 0, first, None)
+        included |= {docid: Included(hops, "exact", 0, first, None) for docid in members}
+        included |= {docid: Included(hops, "judged", 0, None, None) for docid in members & seeds.keys()}
     while frontier:
         nearest: dict[frozenset[str], tuple] = {}
         for parent in (docid for members in frontier for docid in members):
@@ -150,13 +151,14 @@ def expand(
         frontier, rounds = set(nearest), rounds + bool(nearest)
         for members, (minus_jaccard, parent, near) in nearest.items():
             hops = answered(members).hops
-            for docid in members:
-                included[docid] = Included(hops, "near", rounds, parent, -minus_jaccard) if docid == near else Included(hops, "exact", rounds, near, None)
+            included |= {docid: Included(hops, "exact", rounds, near, None) for docid in members}
+            included[near] = Included(hops, "near", rounds, parent, -minus_jaccard)
 
     pending, copies, left = {}, defaultdict(list), defaultdict(set)
     for docid in list(edges):
         members = class_of(docid)
-        found = [(-jaccard, included[parent].round, parent) for parent, jaccard in edges[docid].items() if parent in included and parent not in members]
+        outside = (parent for parent in edges[docid] if parent in included and parent not in members)
+        found = [(-edges[docid][parent], included[parent].round, parent) for parent in outside]
         if found and not answered(members).judged:
             minus_jaccard, _, parent = min(found)
             copies[members].append((minus_jaccard, docid, 1 + min(round_ for _, round_, _ in found)))

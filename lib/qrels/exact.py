@@ -36,6 +36,11 @@ def merged(groups: Iterable[Collection[str]]) -> list[frozenset[str]]:
     return sorted((frozenset(members) for members in classes.values() if len(members) > 1), key=min)
 
 
+def _is_plain(docid) -> bool:
+    """Whether an id is legal at first sight, as nearly all of millions are."""
+    return isinstance(docid, str) and docid.isascii() and docid.isprintable() and docid != "" and " " not in docid
+
+
 def _group(line: bytes) -> list[str]:
     """The ids of one line, in the API spelling; ValueError says what is wrong with it."""
     value = parse(line.decode("utf-8"))
@@ -48,7 +53,7 @@ def _group(line: bytes) -> list[str]:
         raise ValueError(f"{nested[0]} is an object, beside the list of ids stand plain values")
     group = value[lists[0]]
     for position, docid in enumerate(group, 1):
-        if fault := ids.fault(docid):
+        if not _is_plain(docid) and (fault := ids.fault(docid)):
             raise ValueError(f"id {position} of {lists[0]} {fault}")
     if not group:
         raise ValueError(f"{lists[0]} is empty")
@@ -89,7 +94,8 @@ class ExactDuplicates:
                         try:
                             yield start, _group(line)
                         except (ValueError, RecursionError) as error:
-                            raise Refused(f"{paths.shown(self.path)} line {number} is refused: {error}; mend the file of exact duplicates") from error
+                            where = f"{paths.shown(self.path)} line {number}"
+                            raise Refused(f"{where} is refused: {error}; mend the file of exact duplicates") from error
                     start += len(line)
         except OSError as error:
             raise Refused(f"{paths.shown(self.path)} cannot be read ({error.strerror}); give the file of exact duplicates") from error

@@ -18,6 +18,7 @@ from lib.qrels.worksheet import head
 
 __all__ = ["CLOSED", "apply", "export", "render", "scan"]
 CLOSED = "nothing to scan; closure reached"
+SHOWN = 5  # near copies that a scan names of each question
 
 
 def scan(work: Work, qrels: Path, near_dups: Path, exact_dups: Path) -> list[str]:
@@ -32,21 +33,21 @@ def scan(work: Work, qrels: Path, near_dups: Path, exact_dups: Path) -> list[str
         files.write_json(work.fetch_ids, wanted)
     told = [line for qid, one in found.items() for line in _told(work, qid, one)]
     if wanted:
-        told.append(f"{paths.shown(work.fetch_ids)}: {len(wanted)} texts to fetch, run fetch --ids-file {shlex.quote(paths.shown(work.fetch_ids))}")
+        told.append(f"{len(wanted):,} of their texts {'is' if len(wanted) == 1 else 'are'} not cached: {_fetch(work)}")
     if conflicts := _conflicts(work, found):
         raise Unsettled(conflicts, told)
     return told or [CLOSED]
 
 
-def _told(work: Work, qid: str, one: Closed) -> Iterator[str]:
+def _told(work: Work, qid: str, closed: Closed) -> Iterator[str]:
     """What is pending of a question, and which of it was decided before."""
-    if left := one.expansion.pending:
-        copies = sum(len(members) - 1 for members in one.expansion.copies)
+    if left := closed.expansion.pending:
+        copies = sum(len(members) - 1 for members in closed.expansion.copies)
         also = f", {copies} of them exact copies of others" if copies else ""
-        named = [f"{docid} ({_hops(left[docid].hops)}, {left[docid].jaccard} to {left[docid].parent})" for docid in list(left)[:5]]
-        more = f" and {len(left) - 5} more in {paths.shown(work.pending(qid))}" if len(left) > 5 else ""
-        yield f"{qid}: {len(left)} near copies to judge{also}: {'; '.join(named)}{more}"
-        for docid, why in one.reopened.items():
+        named = [f"{docid} ({_hops(one.hops)}; {_nearest(one.jaccard, one.parent)})" for docid, one in list(left.items())[:SHOWN]]
+        more = f" and {len(left) - SHOWN} more in {paths.shown(work.pending(qid))}" if len(left) > SHOWN else ""
+        yield f"{qid}: {pending.number(len(left))} to judge{also}: {'; '.join(named)}{more}"
+        for docid, why in closed.reopened.items():
             yield f"{qid}: the decision on {docid} is open again, {why}"
 
 
@@ -66,6 +67,14 @@ def _hops(hops) -> str:
     return f"hop{'s' if len(hops) > 1 else ''} {', '.join(map(str, sorted(hops)))}"
 
 
+def _nearest(jaccard: float, parent: str) -> str:
+    return f"Jaccard {jaccard} with {visible(parent)}"
+
+
+def _fetch(work: Work) -> str:
+    return f"run fetch --ids-file {shlex.quote(paths.shown(work.fetch_ids))}"
+
+
 def render(work: Work, qid: str, qrels: Path, max_chars: int = rendered.MAX_CHARS) -> Iterator[str]:
     """The lines of a worksheet of near copies: standards first, then each pending text, to be judged against all live hops.
 
@@ -78,7 +87,7 @@ def render(work: Work, qid: str, qrels: Path, max_chars: int = rendered.MAX_CHAR
     longest = max((len(document.text) for document in shown), default=0)
     whole = {document.sha256 for document in shown if is_whole(document.text, max_chars)}
     left += [f"{visible(one.docid)}: {rendered.truncated(one.text, max_chars, longest)}" for one in shown if one.sha256 not in whole]
-    yield f"=== question {visible(qid)}: {len(scanned.pending)} near copies to judge, {len(shown)} texts, each against all live hops"
+    yield f"=== question {visible(qid)}: {pending.number(len(scanned.pending))} to judge, {len(shown)} to read, each against all live hops"
     yield f"=== decide each in a file, {SHAPE}; then run expand apply --qid {shlex.quote(qid)} --decisions FILE"
     yield from head(scanned.question.row, scanned.standards)
     yield from left
@@ -87,7 +96,8 @@ def render(work: Work, qid: str, qrels: Path, max_chars: int = rendered.MAX_CHAR
         copies = [visible(docid) for docid, other in scanned.pending.items() if other.get("copy_of") == document.docid]
         also = f", also for its exact copies {', '.join(copies)}" if copies else ""
         yield ""
-        yield from block(document, f"{_hops(scanned.standards)}, {row['jaccard']} to {visible(row['parent'])}{also}", max_chars, longest)
+        about = f"{_hops(scanned.standards)}; {_nearest(row['jaccard'], row['parent'])}{also}"
+        yield from block(document, about, max_chars, longest)
     yield ""
     yield f"=== end of the near copies of {visible(qid)}: {len(whole)} of {len(shown)} texts shown whole"
     bars = {hop: standard.sha256 for hop, standard in scanned.standards.items()}
@@ -109,8 +119,7 @@ def _texts(work: Work, scanned: Scanned) -> tuple[list[Document], list[str]]:
             else:
                 shown.setdefault(document.sha256, document)
         except documents.Gap as gap:
-            way_out = f"run fetch --ids-file {shlex.quote(paths.shown(work.fetch_ids))} and render again"
-            left.append(f"{visible(docid)}: GAP, no text ({visible(gap.reason)}): {way_out}")
+            left.append(f"{visible(docid)}: GAP, no text ({visible(gap.reason)}): {_fetch(work)} and render again")
     return list(shown.values()), left
 
 
@@ -123,23 +132,24 @@ def export(work: Work, qrels: Path, out: Path, near_dups: Path, exact_dups: Path
         raise Refused(f"the expanded qrels cannot be written to {paths.shown(out)}, which is read here; give --out another name")
     with work.held():
         found = closure.closure(work, qrels, near_dups, exact_dups)
-        left = {qid: len(one.expansion.pending) for qid, one in found.items() if one.expansion.pending}
-        if left or (conflicts := _conflicts(work, found)):
-            if left:
-                named = ", ".join(f"{qid} ({count})" for qid, count in list(left.items())[:10])
-                raise Refused(f"closure is not reached: {sum(left.values())} near copies are left to judge, of {named}; {pending.SCAN}, render and apply")
+        if left := {qid: len(one.expansion.pending) for qid, one in found.items() if one.expansion.pending}:
+            named = ", ".join(f"{qid} ({count})" for qid, count in list(left.items())[:SHOWN])
+            more = f" and {len(left) - SHOWN} more questions" if len(left) > SHOWN else ""
+            to_do = f"{pending.number(sum(left.values()))} to judge, of {named}{more}"
+            raise Refused(f"closure is not reached: {to_do}; {pending.SCAN}, render and apply")
+        if conflicts := _conflicts(work, found):
             raise Refused(f"closure is not reached: {'; '.join(conflicts)}")
         write_lines(Path(out), [_line(one) for one in found.values()])
-    documents_ = [one for each in found.values() for one in each.expansion.included.values()]
-    counts = ", ".join(f"{sum(one.origin == origin for one in documents_):,} {origin}" for origin in ("judged", "exact", "near"))
-    return [f"{paths.shown(out)}: {len(found):,} questions, {len(documents_):,} relevant documents ({counts})"]
+    relevant = [one.origin for closed in found.values() for one in closed.expansion.included.values()]
+    counts = ", ".join(f"{relevant.count(origin):,} {origin}" for origin in ("judged", "exact", "near"))
+    return [f"{paths.shown(out)}: {len(found):,} questions, {len(relevant):,} relevant documents ({counts})"]
 
 
-def _line(one: Closed) -> dict:
-    found = one.expansion
-    return one.question.row | {
+def _line(closed: Closed) -> dict:
+    found, near = closed.expansion, closed.expansion.near.items()
+    return closed.question.row | {
         "documents": [{"docid": docid} | each._asdict() | {"hops": sorted(each.hops)} for docid, each in found.included.items()],
-        "near": [{"docid": docid, "jaccard": each.jaccard, "hops": sorted(each.hops), "round": each.round} for docid, each in found.near.items()],
+        "near": [{"docid": docid, "jaccard": each.jaccard, "hops": sorted(each.hops), "round": each.round} for docid, each in near],
         "classes": [{"docid": min(members), "size": len(members)} for members in found.classes],
         "rounds": found.rounds,
     }

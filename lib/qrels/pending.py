@@ -15,6 +15,10 @@ from lib.qrels.work import Work, read_json
 SCAN = "run python -m lib.qrels expand scan"
 
 
+def number(count: int) -> str:
+    return f"{count:,} near {'copy' if count == 1 else 'copies'}"
+
+
 class Scanned(NamedTuple):
     """A question as a scan and the decisions since left it: `pending` has the open hops, the parent and the Jaccard of each document.
 
@@ -36,14 +40,15 @@ def write(work: Work, qrels: Path, found: dict[str, Closed]) -> list[str]:
 
     The place of the qrels is written relative to the work folder, so that `apply` finds them there.
     """
-    sha256, wanted = files.sha256(qrels), set()
+    sha256, wanted, texts = files.sha256(qrels), set(), {}
     place = os.path.relpath(Path(qrels).resolve(), work.folder.resolve())
     for qid, one in found.items():
-        copy_of, rows = _copies(work, one), []
+        texts |= {docid: closure.text_sha256(work, docid) for docid in one.expansion.pending.keys() - texts.keys()}
+        copy_of, rows = _copies(work, one, texts), []
         for docid, left in one.expansion.pending.items():
             row = {"docid": docid, "hops": sorted(left.hops), "parent": left.parent, "jaccard": left.jaccard}
             rows.append(row | ({"copy_of": copy_of[docid]} if docid in copy_of else {}))
-        wanted |= {row["docid"] for row in rows if "copy_of" not in row and closure.text_sha256(work, row["docid"]) is None}
+        wanted |= {row["docid"] for row in rows if "copy_of" not in row and texts[row["docid"]] is None}
         included = list(one.expansion.included)
         files.write_json(work.pending(qid), {"qid": qid, "qrels": place, "qrels_sha256": sha256, "pending": rows, "included": included})
     kept = {f"{names.safe(qid)}.json" for qid in found}
@@ -53,18 +58,18 @@ def write(work: Work, qrels: Path, found: dict[str, Closed]) -> list[str]:
     return sorted(wanted)
 
 
-def _copies(work: Work, one: Closed) -> dict[str, str]:
+def _copies(work: Work, one: Closed, texts: dict[str, str | None]) -> dict[str, str]:
     """The pending document to read in place of another one with its text: one that is cached, or can still be, then the smallest id."""
-    ready = {docid: (closure.text_sha256(work, docid) is None, work.text(docid).with_suffix(".json").exists()) for docid in one.expansion.pending}
     found = {}
     for members in one.expansion.copies:
-        first, *others = sorted(members, key=lambda docid: (ready[docid], docid))
-        found |= dict.fromkeys(others, first)
+        ready = {docid: (texts[docid] is None, work.text(docid).with_suffix(".json").exists()) for docid in members}
+        _, first = min((ready[docid], docid) for docid in members)
+        found |= dict.fromkeys(members - {first}, first)
     return found
 
 
 def read(work: Work, qid: str, qrels: Path | None = None) -> Scanned:
-    """What is left of what the last scan left; Refused where it was of other qrels than those of today, or of another file than `qrels`."""
+    """What the last scan and the decisions since left; Refused where the scan was of other qrels than those of today."""
     path = work.pending(qid)
     if not path.exists():
         raise Refused(f"{paths.shown(path)} is not there: {qid!r} is no question of the qrels, or they were not scanned; {SCAN}")
@@ -89,4 +94,5 @@ def read(work: Work, qid: str, qrels: Path | None = None) -> Scanned:
     for docid in sorted(included):
         if sha256 := closure.text_sha256(work, docid):
             relevant.setdefault(sha256, docid)
-    return Scanned(asked[qid], bars, {docid: row for docid, row in pending.items() if docid not in decided}, decided, set(included), relevant)
+    left = {docid: row for docid, row in pending.items() if docid not in decided}
+    return Scanned(asked[qid], bars, left, decided, set(included), relevant)
