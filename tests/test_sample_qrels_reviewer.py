@@ -50,9 +50,11 @@ def work(tmp_path, planted, texts, truth):
     rows = []
     for qid, known in truth.items():
         live = {hop["hop"]: (qid, hop["hop"]) != ("q02", 2) for hop in known["hops"]}
-        pool = [{"hop": hop, "docid": row["docid"], "state": "pending" if live[hop] else "skipped"} for row in known["documents"] for hop in row["pool"]]
+        listed = [(hop, row["docid"]) for row in known["documents"] for hop in row["pool"]]
+        pool = [{"hop": hop, "docid": docid, "state": "pending" if live[hop] else "skipped"} for hop, docid in listed]
         rows.append({"qid": qid, "hops": [{"hop": hop, "live": is_live} for hop, is_live in live.items()], "pool": pool})
-        pending = [{"docid": row["docid"], "hops": [1], "parent": row["parent"], "jaccard": 0.8} for row in known["documents"] if not row["pool"]]
+        copies = [row for row in known["documents"] if not row["pool"]]
+        pending = [{"docid": row["docid"], "hops": [1], "parent": row["parent"], "jaccard": 0.8} for row in copies]
         files.write_json(tmp_path / "expand" / "pending" / f"{qid}.json", {"qid": qid, "pending": pending})
     files.write_text(tmp_path / "candidates.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
     return tmp_path
@@ -67,7 +69,8 @@ def test_it_writes_a_standard_for_each_live_hop_and_no_other(planted, work, trut
     assert sorted(path.stem for path in (work / "standards").iterdir()) == sorted(truth)
     for qid, known in truth.items():
         bars = json.loads((work / "standards" / f"{qid}.json").read_text())
-        assert bars == {str(hop["hop"]): {"must_state": hop["must_state"], "near_miss": hop["near_miss"]} for hop in known["hops"] if (qid, hop["hop"]) != ("q02", 2)}
+        live = [hop for hop in known["hops"] if (qid, hop["hop"]) != ("q02", 2)]
+        assert bars == {str(hop["hop"]): {"must_state": hop["must_state"], "near_miss": hop["near_miss"]} for hop in live}
         assert all(value.strip() for bar in bars.values() for value in bar.values())
 
 
@@ -131,8 +134,10 @@ def test_what_is_missing_is_named_and_no_unread_document_is_decided(planted, wor
     done = run("decisions", planted, work, "--qid", "q03")
     assert done.returncode == 1 and docid in done.stderr and "fetch" in done.stderr and not (work / "expand" / "to_apply" / "q03.json").exists()
     for words, says in (
-        (("rejections", planted, work, "--qid", "q99"), "'q99' is none of the 12 candidates"), (("decisions", planted, work, "--qid", "q99"), "expand scan"),
-        (("decisions", planted, work, "--out", work / "x.json"), "name one with --qid"), (("standards", work, work), "truth.jsonl is not there"),
+        (("rejections", planted, work, "--qid", "q99"), "'q99' is none of the 12 candidates"),
+        (("decisions", planted, work, "--qid", "q99"), "expand scan"),
+        (("decisions", planted, work, "--out", work / "x.json"), "name one with --qid"),
+        (("standards", work, work), "truth.jsonl is not there"),
         (("standards", planted, planted), "candidates.jsonl is not there"),
     ):
         done = run(*words)
@@ -198,12 +203,14 @@ def test_the_line_ends_where_the_truth_says_it_must(planted, tmp_path, texts, tr
         return capsys.readouterr().out
 
     work = Work(tmp_path)
-    for name, path in (("WORKBOOK", "review.xlsm"), ("QUESTIONS", "verified.jsonl"), ("NEAR_DUP_DIR", qrels_set.NEAR), ("EXACT_DUPS", "duplicate_groups.jsonl")):
+    inputs = {"WORKBOOK": "review.xlsm", "QUESTIONS": "verified.jsonl", "NEAR_DUP_DIR": qrels_set.NEAR, "EXACT_DUPS": "duplicate_groups.jsonl"}
+    for name, path in inputs.items():
         monkeypatch.setenv(f"QRELS_{name}", str(planted / path))
     monkeypatch.setenv("QRELS_WORK_DIR", str(tmp_path))
     for docid, each in texts.items():
         files.write_text(work.text(docid), each)
-        files.write_json(work.text(docid).with_suffix(".json"), {"docid": docid, "sha256": hashlib.sha256(each.encode()).hexdigest(), "chars": len(each)})
+        known = {"docid": docid, "sha256": hashlib.sha256(each.encode()).hexdigest(), "chars": len(each)}
+        files.write_json(work.text(docid).with_suffix(".json"), known)
     step("candidates")
     reviewer.standards(planted, tmp_path)
     for qid in truth:

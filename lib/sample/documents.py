@@ -30,7 +30,8 @@ def text(folder: str, docid: str) -> str:
     with open(os.path.join(folder, "documents.index.json"), encoding="utf-8") as handle:
         offsets = json.load(handle)
     if docid not in offsets:
-        raise LookupError(f"there is no document {docid!r} among the {len(offsets)} of the sample; its ids look like {next(iter(offsets), None)!r}")
+        like = next(iter(offsets), None)
+        raise LookupError(f"there is no document {docid!r} among the {len(offsets)} of the sample; its ids look like {like!r}")
     place, size = offsets[docid]
     with open(os.path.join(folder, "documents.jsonl"), "rb") as handle:
         handle.seek(place)

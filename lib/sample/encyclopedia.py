@@ -13,7 +13,10 @@ from random import Random
 from lib import text
 from lib.sample.chains import word
 
-_WHEN = ("In the spring of {year},", "Until {year},", "From {year} on,", "By {year},", "For {n} years", "Late in {year}", "Twice in {year}", "Every {n} years")
+_WHEN = (
+    "In the spring of {year},", "Until {year},", "From {year} on,", "By {year},", "For {n} years", "Late in {year}", "Twice in {year}",
+    "Every {n} years",
+)
 _WHO = (
     "the {job} {name}", "a {job} from {name}", "the {job}s' guild of {name}", "the widow of a {job}", "{name} the younger",
     "the parish of {name}", "a {adj} {job}", "two brothers named {name}", "the {adj} council of {name}", "an envoy of {name}",
@@ -23,8 +26,8 @@ _DID = (
     "gave away", "measured", "guarded", "painted over", "repaired", "disputed",
 )
 _WHAT = (
-    "{n} {adj} {thing}s", "the {adj} {thing} of {name}", "a {thing} and {n} {other}s", "every {thing} near {name}", "the {thing}s in the {adj} hall",
-    "a {adj} {thing} with a {other}", "some {n} pages on the {thing}", "the oldest {thing} of the {job}s",
+    "{n} {adj} {thing}s", "the {adj} {thing} of {name}", "a {thing} and {n} {other}s", "every {thing} near {name}",
+    "the {thing}s in the {adj} hall", "a {adj} {thing} with a {other}", "some {n} pages on the {thing}", "the oldest {thing} of the {job}s",
 )
 _END = (
     "at the market of {name}", "for {n} crowns", "despite the {adj} weather", "as {name} noted in {year}", "beside the {other}",
@@ -119,5 +122,6 @@ def edited(rng: Random, a_page: Page, parent: Page, kept: set[str], most: float,
                 found, likeness = exchange, measured
                 break
     if not least <= likeness <= most:
-        raise ValueError(f"no edit of the page {a_page.title!r} is between {least} and {most} like its parent; take a longer page or a wider range")
+        raise ValueError(f"no edit of the page {a_page.title!r} is between {least} and {most} like its parent; "
+                         "take a longer page or a wider range")
     return found

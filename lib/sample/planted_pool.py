@@ -142,9 +142,10 @@ class _Kit:
 
     def with_other(self, page: Page, parent: Planted, kind: str) -> Planted:
         """A copy that states one more live hop than `page`, where there is one that pages of the pool state too."""
-        hop = next((hop for hop, fate in reversed(self.fates.items()) if fate.live and fate.supported and (self.question.qid, hop) not in parent.page.facts), 0)
-        if not hop:
+        others = [hop for hop, fate in self.fates.items() if fate.live and fate.supported and hop not in parent.hops(self.question.qid)]
+        if not others:
             return self.near(parent, 0.9)
+        hop = others[-1]
         page = encyclopedia.joined(self.rng, page, self.state(hop), (self.question.qid, hop))
         return self.add(self.edited(page, parent, 0.9), kind, parent)
 

@@ -50,8 +50,8 @@ def write(folder: str | Path, questions: int = 24, seed: int = 0, faults: bool =
     edges = duplicate_files.write_near(folder / NEAR, texts, untold)
     groups = duplicate_files.write_exact(folder / "duplicate_groups.jsonl", texts)
     _lines(folder / "truth.jsonl", [_truth(q, planted[q.qid]) for q in asked])
-    return {"questions": len(asked), "hops": len(hops), "documents": len(every), "votes": len(votes), "near edges": edges, "exact groups": groups} | dict(
-        sorted(Counter(one.kind for one in every).items()))
+    counts = {"questions": len(asked), "hops": len(hops), "documents": len(every), "votes": len(votes), "near edges": edges, "exact groups": groups}
+    return counts | dict(sorted(Counter(one.kind for one in every).items()))
 
 
 def _background(rng: Random, n: int) -> list[Planted]:
@@ -147,7 +147,7 @@ def main() -> None:
     parser.add_argument("folder")
     parser.add_argument("--questions", type=int, default=24)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--faults", action="store_true", help="put a contradiction, an asking note and an unverified question into the workbook")
+    parser.add_argument("--faults", action="store_true", help="with a contradiction, an asking note and an unverified question in the workbook")
     asked = parser.parse_args()
     try:
         counts = write(asked.folder, asked.questions, asked.seed, asked.faults)

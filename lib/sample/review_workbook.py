@@ -17,7 +17,8 @@ from lib import files
 HOPS = ("Question ID", "Hop", "Sub-question", "Judgment", "Note")
 VOTES = ("Question ID", "Hop", "Document ID", "Excerpt", "Vote", "Comment")
 VOTE = ("Supports", "Partial support", "Does not support")
-PLAIN, MACRO = (f"application/vnd.{kind}.main+xml" for kind in ("openxmlformats-officedocument.spreadsheetml.sheet", "ms-excel.sheet.macroEnabled"))
+PLAIN = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet.main+xml"
+MACRO = "application/vnd.ms-excel.sheet.macroEnabled.main+xml"
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # the oldest time that a zip entry can have
 
 
@@ -68,8 +69,8 @@ def macro_enabled(workbook: bytes) -> bytes:
         for entry in source.infolist():
             data = source.read(entry)
             if entry.filename == "[Content_Types].xml":
-                if data.count(PLAIN.encode()) != 1:
-                    raise ValueError(f"[Content_Types].xml names {PLAIN} {data.count(PLAIN.encode())} times; give a workbook that openpyxl wrote")
+                if (times := data.count(PLAIN.encode())) != 1:
+                    raise ValueError(f"[Content_Types].xml names {PLAIN} {times} times; give a workbook that openpyxl wrote")
                 data = data.replace(PLAIN.encode(), MACRO.encode())
             elif entry.filename == "docProps/core.xml":
                 data = re.sub(rb"<dcterms:(created|modified)\b[^>]*>[^<]*</dcterms:\1>", b"", data)

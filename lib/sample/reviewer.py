@@ -23,7 +23,8 @@ def standards(set_folder: Path, work: Path) -> list[str]:
     known, told = _truth(set_folder), []
     for question in _candidates(work):
         hops = _hops(known, question["qid"])
-        bars = {str(hop["hop"]): {key: hops[hop["hop"]][key] for key in ("must_state", "near_miss")} for hop in question["hops"] if hop["live"]}
+        live = [hop["hop"] for hop in question["hops"] if hop["live"]]
+        bars = {str(hop): {key: hops[hop][key] for key in ("must_state", "near_miss")} for hop in live}
         path = work / "standards" / f"{question['qid']}.json"
         files.write_json(path, bars)
         told.append(f"{question['qid']}: standards of {len(bars)} hops in {paths.shown(path)}")
@@ -67,7 +68,8 @@ def decisions(set_folder: Path, work: Path, qid: str | None = None, part: tuple[
         target = out or work / "expand" / "to_apply" / path.name
         if made:
             files.write_json(target, made)
-            told.append(f"{scanned['qid']}: {len(made)} read, {sum(not one['hops'] for one in made.values())} rejected in {paths.shown(target)}")
+            rejected = sum(not one["hops"] for one in made.values())
+            told.append(f"{scanned['qid']}: {len(made)} read, {rejected} rejected in {paths.shown(target)}")
         else:
             target.unlink(missing_ok=True)
     return told or ["nothing is pending"]
@@ -97,7 +99,8 @@ def _decision(hops: dict[int, dict], live: list[int], text: str) -> dict:
     found = {hop: sentence for hop in live if (sentence := stating(hops[hop], text))}
     if found:
         first = min(found)
-        return {"hops": sorted(found), "sentence": found[first], "contrast": f"A page fails where it has no more than this: {hops[first]['near_miss']}"}
+        contrast = f"A page fails where it has no more than this: {hops[first]['near_miss']}"
+        return {"hops": sorted(found), "sentence": found[first], "contrast": contrast}
     sentence, contrast = deciding(hops[min(live)], text)
     return {"hops": [], "sentence": sentence, "contrast": contrast}
 
@@ -131,7 +134,8 @@ def _candidates(work: Path) -> list[dict]:
 def _truth(set_folder: Path) -> dict[str, dict[int, dict]]:
     """Of each question's hops the standard and the sentences; which documents hold them is not read."""
     rows = _rows(set_folder / "truth.jsonl", "write the set with python -m lib.sample.qrels_set")
-    return {row["qid"]: {hop["hop"]: {key: hop[key] for key in ("must_state", "near_miss", "states", "misses")} for hop in row["hops"]} for row in rows}
+    keys = ("must_state", "near_miss", "states", "misses")
+    return {row["qid"]: {hop["hop"]: {key: hop[key] for key in keys} for hop in row["hops"]} for row in rows}
 
 
 def _hops(known: dict[str, dict[int, dict]], qid: str) -> dict[int, dict]:
@@ -156,7 +160,8 @@ def _part(words: str) -> tuple[int, int]:
 
 def main() -> None:
     """The command line; 1 with a sentence where something to read is missing."""
-    parser = argparse.ArgumentParser(prog="python -m lib.sample.reviewer", description="Judge the sample's questions from the texts in a work folder.")
+    says = "Judge the sample's questions from the texts in a work folder."
+    parser = argparse.ArgumentParser(prog="python -m lib.sample.reviewer", description=says)
     steps = parser.add_subparsers(dest="step", required=True)
     for step, says in (("standards", standards), ("rejections", rejections), ("decisions", decisions)):
         one = steps.add_parser(step, description=says.__doc__)
