@@ -70,11 +70,10 @@ def rows(near_files: list[Path], docids: Collection[str]) -> list[Row]:
 
 def _rows(path: Path, spelled: dict[str, str], values: pa.Array) -> Iterator[Row]:
     near = near_schema.opened(path)
-    hits = list(_hits(near, values))
-    places, own = np.concatenate([[], *(at for at, _ in hits)]).astype(np.int64), [docid for _, strings in hits for docid in strings]
-    for first, batch in near_schema.batches(near, [near.duplicates], near_schema.groups(near, places)):
-        low, high = np.searchsorted(places, [first, first + batch.num_rows])
-        taken = batch.column(near.duplicates).take(arrow.numbers(places[low:high] - first))
+    places, own = _hits(near, values)
+    for rows, batch in near_schema.batches(near, [near.duplicates], near_schema.groups(near, places)):
+        low, high = np.searchsorted(places, [rows[0], rows[-1] + 1])
+        taken = batch.column(near.duplicates).take(arrow.numbers(np.searchsorted(rows, places[low:high])))
         edges = near_schema.edges(near, taken, places[low:high])
         pairs = list(zip(edges.neighbour.to_pylist(), edges.jaccard.tolist(), strict=True))
         bounds = np.searchsorted(edges.row, np.arange(high - low + 1))
@@ -84,15 +83,17 @@ def _rows(path: Path, spelled: dict[str, str], values: pa.Array) -> Iterator[Row
             return
 
 
-def _hits(near: near_schema.NearFile, values: pa.Array) -> Iterator[tuple[np.ndarray, list[str]]]:
-    """Rows of the file and their ids, a batch at a time, where the id is one of the values (ascending)."""
-    for group in range(near.parquet.num_row_groups):
-        possible = near_schema.possible(near, group, values)
-        for first, batch in near_schema.batches(near, [near.docid], [group] if possible is not None else []):
-            own = near_schema.docids(near, batch, first)
-            inside = pc.is_in(own, value_set=possible)
-            if inside.true_count:
-                yield first + arrow.values(pc.indices_nonzero(inside)).astype(np.int64), own.filter(inside).to_pylist()
+def _hits(near: near_schema.NearFile, values: pa.Array) -> tuple[np.ndarray, list[str]]:
+    """The rows of the file, ascending, whose id is one of the values (ascending), and those ids."""
+    groups, values = near_schema.possible(near, values)
+    places, found = [np.zeros(0, np.int64)], []
+    for rows, batch in near_schema.batches(near, [near.docid], groups):
+        own = near_schema.docids(near, batch, rows)
+        inside = pc.is_in(own, value_set=values)
+        if inside.true_count:
+            places.append(rows[arrow.values(pc.indices_nonzero(inside))])
+            found += own.filter(inside).to_pylist()
+    return np.concatenate(places), found
 
 
 def _found(near_files: list[Path], identities: list[str], docids: list[str], cache: Path) -> dict[str, dict[str, float]]:

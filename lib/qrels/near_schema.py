@@ -26,10 +26,11 @@ EDGES = 1 << 19  # edges decoded at once, about
 
 
 class NearFile(NamedTuple):
-    """An open file, and the names of its two columns and of the two fields of the struct."""
+    """An open file, the row (from 0) at which each of its row groups ends, and the names of its two columns and of the two fields of the struct."""
 
     path: Path
     parquet: pq.ParquetFile
+    ends: np.ndarray
     docid: str
     duplicates: str
     neighbour: str
@@ -78,25 +79,26 @@ def opened(path: Path) -> NearFile:
     struct = schema.field(schema.get_field_index(duplicates)).type.value_type
     neighbour = _only(path, struct, _is_string, f"string in the structs of {duplicates!r} for the neighbour's id")
     jaccard = _only(path, struct, lambda kind: kind in (pa.float32(), pa.float64()), f"float32 in the structs of {duplicates!r} for the Jaccard")
-    return NearFile(path, parquet, docid, duplicates, neighbour, jaccard)
+    held = [parquet.metadata.row_group(group).num_rows for group in range(parquet.num_row_groups)]
+    return NearFile(path, parquet, np.cumsum(held, dtype=np.int64), docid, duplicates, neighbour, jaccard)
 
 
-def batches(near: NearFile, columns: list[str], row_groups: list[int] | None = None) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """The columns of some or all row groups, a batch at a time, each with the row of the file, from 0, that it starts at."""
-    ends = _ends(near)
-    for group in range(len(ends)) if row_groups is None else row_groups:
-        held = near.parquet.metadata.row_group(group)
-        at, most = int(ends[group]) - held.num_rows, max(
-            leaf.num_values for leaf in map(held.column, range(held.num_columns)) if leaf.path_in_schema.startswith(tuple(columns)))
-        with _readable(near.path):
-            for batch in near.parquet.iter_batches(max(1, min(BATCH, EDGES * held.num_rows // max(1, most))), row_groups=[group], columns=columns, use_threads=False):
-                yield at, batch
-                at += batch.num_rows
+def batches(near: NearFile, columns: list[str], row_groups: list[int] | None = None) -> Iterator[tuple[np.ndarray, pa.RecordBatch]]:
+    """The columns of some or all row groups (ascending), a batch at a time, each with the row of the file, from 0, of each of its rows."""
+    groups = range(len(near.ends)) if row_groups is None else row_groups
+    held = [near.parquet.metadata.row_group(group) for group in groups]
+    rows = np.concatenate([np.zeros(0, np.int64), *(np.arange(near.ends[group] - one.num_rows, near.ends[group]) for group, one in zip(groups, held, strict=True))])
+    longest = max((_values(one, columns) / one.num_rows for one in held if one.num_rows), default=1)
+    at = 0
+    with _readable(near.path):
+        for batch in near.parquet.iter_batches(max(1, min(BATCH, int(EDGES / max(1, longest)))), row_groups=list(groups), columns=columns, use_threads=False):
+            yield rows[at : at + batch.num_rows], batch
+            at += batch.num_rows
 
 
 def groups(near: NearFile, rows: np.ndarray) -> list[int]:
     """The row groups that hold the rows, ascending."""
-    return np.unique(np.searchsorted(_ends(near), rows, side="right")).tolist()
+    return np.unique(np.searchsorted(near.ends, rows, side="right")).tolist()
 
 
 def ascending(strings: Iterable[str]) -> pa.Array:
@@ -105,24 +107,28 @@ def ascending(strings: Iterable[str]) -> pa.Array:
     return array.take(pc.sort_indices(array))
 
 
-def possible(near: NearFile, group: int, values: pa.Array) -> pa.Array | None:
-    """The values (ascending) that lie between the least and the greatest id of a row group, by its statistics; None for none."""
-    statistics = near.parquet.metadata.row_group(group).column(_leaf(near)).statistics
-    if statistics is None or not statistics.has_min_max or not statistics.has_null_count or statistics.null_count:
-        return values
-    try:
-        bounds = statistics.min, statistics.max
-    except UnicodeDecodeError:  # a writer may cut a bound inside a character
-        return values
-    low, high = (pc.search_sorted(values, arrow.strings([bound]), side=side)[0].as_py() for bound, side in zip(bounds, ("left", "right"), strict=True))
-    return values[low:high] if low < high else None
+def possible(near: NearFile, values: pa.Array) -> tuple[list[int], pa.Array]:
+    """The row groups that may hold one of the values (ascending) as an id, by their statistics, and the values that the file may hold."""
+    leaf = next(leaf for leaf in range(len(near.parquet.schema)) if near.parquet.schema.column(leaf).path == near.docid)
+    bounds = {}
+    for group in range(len(near.ends)):
+        statistics = near.parquet.metadata.row_group(group).column(leaf).statistics
+        if statistics is None or not statistics.has_min_max or not statistics.has_null_count or statistics.null_count:
+            return list(range(len(near.ends))), values
+        try:
+            bounds[group] = statistics.min, statistics.max
+        except UnicodeDecodeError:  # a writer may cut a bound inside a character
+            return list(range(len(near.ends))), values
+    low, high = (arrow.values(pc.search_sorted(values, arrow.strings(bound[i] for bound in bounds.values()), side=side)) for i, side in enumerate(("left", "right")))
+    found = np.flatnonzero(low < high)
+    return found.tolist(), values[int(low[found].min()) : int(high[found].max())] if len(found) else values[:0]
 
 
-def docids(near: NearFile, batch: pa.RecordBatch, first: int) -> pa.Array:
-    """The ids of a batch that starts at row `first` of the file; Refused where one is null."""
+def docids(near: NearFile, batch: pa.RecordBatch, rows: np.ndarray) -> pa.Array:
+    """The ids of a batch of these rows of the file; Refused where one is null."""
     column = batch.column(near.docid)
     if column.null_count:
-        row = first + pc.index(column.is_null(), True).as_py()
+        row = rows[pc.index(column.is_null(), True).as_py()]
         raise Refused(f"{paths.shown(near.path)} row {row} has no id in {near.docid!r}; every row needs the id of its document")
     return _plain(column)
 
@@ -148,14 +154,9 @@ def edges(near: NearFile, lists: pa.Array, rows: np.ndarray) -> Edges:
     return Edges(parents, _plain(neighbour), values.astype(np.float32, copy=False))
 
 
-def _ends(near: NearFile) -> np.ndarray:
-    return np.cumsum([near.parquet.metadata.row_group(group).num_rows for group in range(near.parquet.num_row_groups)], dtype=np.int64)
-
-
-def _leaf(near: NearFile) -> int:
-    """The place of the id column among the leaves of the schema."""
-    leaves = near.parquet.schema
-    return next(leaf for leaf in range(len(leaves)) if leaves.column(leaf).path == near.docid)
+def _values(group: pq.RowGroupMetaData, columns: list[str]) -> int:
+    """The values in the longest leaf of the columns."""
+    return max(leaf.num_values for leaf in map(group.column, range(group.num_columns)) if leaf.path_in_schema.startswith(tuple(columns)))
 
 
 @contextmanager

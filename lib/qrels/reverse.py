@@ -48,9 +48,8 @@ def forget(cache: Path, near_files: Sequence[Path]) -> None:
 def build(path: Path) -> pa.Table:
     """The edges of a file turned around and sorted by the neighbour; self edges are left out."""
     near, found = near_schema.opened(path), []
-    for first, batch in near_schema.batches(near, [near.docid, near.duplicates]):
-        own = near_schema.docids(near, batch, first)
-        edges = near_schema.edges(near, batch.column(near.duplicates), first + np.arange(batch.num_rows))
+    for rows, batch in near_schema.batches(near, [near.docid, near.duplicates]):
+        own, edges = near_schema.docids(near, batch, rows), near_schema.edges(near, batch.column(near.duplicates), rows)
         own, neighbour = api(own).take(arrow.numbers(edges.row)), api(edges.neighbour)
         turned = pa.Table.from_arrays([neighbour, own, arrow.numbers(edges.jaccard)], schema=SCHEMA)
         found.append(turned.filter(pc.not_equal(own, neighbour)))
