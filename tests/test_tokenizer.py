@@ -1,0 +1,103 @@
+"""The byte tokenizer beside the regular expression over `str.lower()`, for every code point."""
+
+import sys
+from collections import Counter
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from lib import text
+from lib.retrieval import tokenizer
+
+
+def split(texts) -> list[list[str]]:
+    """The words of each text, read with a vocabulary of all of them."""
+    read = tokenizer.of(texts)
+    known = tokenizer.vocabulary(read)
+    number, length = tokenizer.words(read, known)
+    assert (number >= 0).all() and length.sum() == len(number) and (tokenizer.lengths(read) == length).all()
+    names = tokenizer.listed(known)
+    assert names == sorted(set(names))
+    return [[names[n] for n in part] for part in np.split(number, np.cumsum(length)[:-1])] if len(length) else []
+
+
+def test_every_code_point_before_after_and_between_letters():
+    points = range(sys.maxunicode + 1)
+    for first in range(0, len(points), 1 << 17):
+        texts = ["".join((c, " a", c, "B ", c, "z", c, " 9", c)) for c in map(chr, points[first : first + (1 << 17)])]
+        read = tokenizer.of(texts)
+        expected = [text.tokens(one) for one in texts]
+        known = tokenizer.of_words(sorted({word for words in expected for word in words}))
+        names = tokenizer.listed(known)
+        number, length = tokenizer.words(read, known)
+        assert length.tolist() == [len(words) for words in expected]
+        assert [names[n] for n in number] == [word for words in expected for word in words]
+
+
+nasty = st.lists(st.sampled_from(["a", "Z", "0", " ", "\u0130", "\u212a", "\u0307", "\u03a3", "\u00e9", "\U0001d400", "\ud800", "\0", "\u0131", "abcdefgh", "abcdefghI"]), max_size=12)
+words = st.one_of(nasty.map("".join), st.text(max_size=30))
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(words, max_size=6))
+@example([])
+@example(["", "", "a"])
+@example(["\u0130stanbul", "\u0130", "i\u0130i", "\u212a\u212a", "a\u212a\u0130\u212a"])
+@example(["abcdefgh", "abcdefgh\u212a", "ABCDEFGHK", "abcdefghk" * 3, "x" * 100, "abcdefg\u0130x"])
+@example(["\ud83d", "\ude00", "a\ud800b"])
+def test_equals_the_tokens_of_the_lowered_text(texts):
+    assert split(texts) == [text.tokens(one) for one in texts]
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.string_view()])
+def test_arrow_texts_are_read_where_they_lie(kind):
+    texts = ["Let f", "", "be \u0130 x\u212a", "end"]
+    array = pa.array(texts, kind)
+    expected = [text.tokens(one) for one in texts]
+    assert split(array) == expected and split(array[1:]) == expected[1:] and split(array[1:3]) == expected[1:3]
+    assert split(pa.chunked_array([array, array[2:], array[:0]])) == expected + expected[2:]
+    assert split(pa.chunked_array([array])) == expected and split(pa.chunked_array([], kind)) == [] and split(array[:0]) == []
+    if kind != pa.string_view():
+        read = tokenizer.of(array)
+        assert read.data.ctypes.data == array.buffers()[2].address
+
+
+def test_a_null_is_refused_with_its_row():
+    with pytest.raises(ValueError, match="row 1 of the texts is null; an empty text is ''"):
+        tokenizer.of(pa.array(["a", None]))
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(words, max_size=6), st.lists(words, max_size=3))
+@example(["a a b", "", "c"], ["b a"])
+@example(["abcdefghij abcdefghik"], ["abcdefghik"])
+def test_words_outside_the_vocabulary_have_no_number_and_counts_leave_them_out(texts, queries):
+    known, read = tokenizer.vocabulary(tokenizer.of(queries)), tokenizer.of(texts)
+    names = {word: n for n, word in enumerate(sorted({word for query in queries for word in text.tokens(query)}))}
+    assert tokenizer.listed(known) == list(names)
+    number, length = tokenizer.words(read, known)
+    assert number.tolist() == [names.get(word, -1) for one in texts for word in text.tokens(one)]
+    counted = tokenizer.counts(read, known)
+    assert counted.length.tolist() == length.tolist() == [len(text.tokens(one)) for one in texts]
+    for i, one in enumerate(texts):
+        here = slice(counted.start[i], counted.start[i + 1])
+        expected = Counter(names[word] for word in text.tokens(one) if word in names)
+        assert list(zip(counted.word[here].tolist(), counted.count[here].tolist(), strict=True)) == sorted(expected.items())
+
+
+def test_words_of_one_key_are_told_apart_by_their_bytes():
+    known = tokenizer.of_words(["abcdefghij", "abcdefghik"])
+    same = known._replace(key=np.full(2, known.key[1]), place=np.full_like(known.place, -1))
+    at = tokenizer.home(known.key[1], len(known.place))
+    same.place[at], same.place[(at + 1) % len(known.place)] = 0, 1
+    number, _ = tokenizer.words(tokenizer.of(["abcdefghik"]), same)
+    assert number.tolist() == [1]
+
+
+def test_a_vocabulary_grows_with_its_words():
+    texts = [" ".join(f"w{n}" for n in range(first, first + 1000)) for first in range(0, 30_000, 1000)]
+    known = tokenizer.vocabulary(tokenizer.of(texts))
+    assert known.size == 30_000 and tokenizer.words(tokenizer.of(texts), known)[0].min() == 0
