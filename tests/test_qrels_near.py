@@ -291,3 +291,22 @@ def test_the_generator_writes_the_same_rows_again_and_both_ends_agree(tmp_path):
     assert near.neighbours(tmp_path / "one", docids, tmp_path / "cache") == slow(rows, docids)
     with pytest.raises(ValueError, match="2 documents cannot lie in 3 shards"):
         near_files.write(tmp_path / "three", 2, 3)
+
+
+@pytest.mark.parametrize("row_group", [100, 1 << 20])
+def test_the_rows_are_those_of_a_polars_scan(tmp_path, row_group):
+    polars = pytest.importorskip("polars", reason="polars comes with pip install -r requirements-bench.lock")
+    near_files.write(tmp_path, 4000, 3, seed=2, paired=0.6, row_group=row_group)
+    docids = near_files.docids(4000, 3, np.random.default_rng(0).choice(4000, 400, replace=False))
+    scanned = polars.scan_parquet(tmp_path / "*.parquet").filter(polars.col("doc_id").is_in(docids)).collect().to_dicts()
+    expected = {ids.api(row["doc_id"]): [(pair["doc_id"], pair["jaccard"]) for pair in row["duplicates"]] for row in scanned}
+    found = near.rows(near_schema.near_files(tmp_path), docids)
+    assert {row.docid: row.duplicates for row in found} == expected and len(expected) == 400 and sum(map(len, expected.values())) > 400
+
+
+def test_finding_neighbours_starts_without_pandas(tmp_path):
+    write(tmp_path / "n" / "a.parquet", ROWS)
+    source = "import sys; from lib.qrels import near; print(near.neighbours(*sys.argv[1:2], sys.argv[3:], sys.argv[2]), 'pandas' in sys.modules)"
+    asked = [sys.executable, "-c", source, str(tmp_path / "n"), str(tmp_path / "cache"), B, C]
+    said = subprocess.run(asked, cwd=Path(near.__file__).parents[2], capture_output=True, text=True, check=True).stdout
+    assert said.startswith("{'shard_00000_70': {'shard_00000_7': 0.75}, ") and said.endswith("} False\n")

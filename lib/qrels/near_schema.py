@@ -139,8 +139,8 @@ def edges(near: NearFile, lists: pa.Array, rows: np.ndarray) -> Edges:
     A null or empty list has none. Refused, with file and row, where a struct, an id or a Jaccard is null, or a Jaccard is
     not finite or not in 0 to 1.
     """
-    lengths, structs = pc.list_value_length(lists), pc.list_flatten(lists)
-    parents = np.repeat(np.arange(len(lists)), arrow.values(pc.fill_null(lengths, 0) if lengths.null_count else lengths))
+    there = arrow.values(pc.indices_nonzero(lists.is_valid())).astype(np.int64)
+    parents, structs = np.repeat(there, arrow.values(pc.list_value_length(lists).drop_null())), pc.list_flatten(lists)
     neighbour, jaccard = (structs.field(structs.type.get_field_index(name)) for name in (near.neighbour, near.jaccard))
     for what, part in (("struct", structs), (f"{near.neighbour!r}", neighbour), (f"{near.jaccard!r}", jaccard)):
         if part.null_count:
