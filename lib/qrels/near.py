@@ -24,7 +24,7 @@ DIGITS = 8  # a sequence number is looked for with zeros before it up to so many
 
 
 class Row(NamedTuple):
-    """A wanted row: its document (API spelling), where it lies, and its list as (neighbour as it stands, Jaccard)."""
+    """A wanted row: its document (API spelling), its file and row (from 0), and its list as (neighbour as it stands, Jaccard)."""
 
     docid: str
     path: Path
@@ -37,7 +37,8 @@ def neighbours(folder: Path, docids: Collection[str], cache: Path) -> dict[str, 
 
     Ids are taken in either spelling and given in the API spelling, sorted. Jaccards are float32; where edges of one pair
     disagree, the largest counts; a document's edge to itself does not. Refused where a document has no row or two, or a file
-    is damaged. `cache` is a folder of this function's own.
+    is damaged. `cache` is a folder of this function's own: what was found, and an index of reverse edges a file, each good for
+    as long as `near_schema.identity` of the files stays the same.
     """
     folder, cache = Path(folder), Path(cache)
     wanted, near_files = sorted({ids.api(docid) for docid in docids}), near_schema.near_files(folder)

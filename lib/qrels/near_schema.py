@@ -21,6 +21,7 @@ from lib import paths, trace
 from lib.qrels import arrow
 from lib.qrels.refusals import Refused
 
+FORMAT = 1  # of what is cached of a file; what has another is made again
 BATCH = 1 << 16  # rows decoded at once, fewer where the lists are long, so that a row group of any size stays small in memory
 EDGES = 1 << 19  # edges decoded at once, about
 
@@ -55,7 +56,7 @@ def near_files(folder: Path) -> list[Path]:
 
 
 def identity(path: Path) -> str:
-    """What a cache knows a file by: name, bytes, time of change in nanoseconds and the hash of the footer."""
+    """What a cache knows a file by: the cache's own format, and the file's name, bytes, time of change in nanoseconds and hash of the footer."""
     trace.record("read", path)
     try:
         with open(path, "rb") as handle:
@@ -66,7 +67,7 @@ def identity(path: Path) -> str:
             footer = hashlib.file_digest(handle, "sha256").hexdigest()
     except OSError as error:
         raise Refused(f"{paths.shown(path)} cannot be read ({error.strerror}); make it readable") from error
-    return f"{path.name} {status.st_size} {status.st_mtime_ns} {footer}"
+    return f"{FORMAT} {path.name} {status.st_size} {status.st_mtime_ns} {footer}"
 
 
 def opened(path: Path) -> NearFile:

@@ -15,7 +15,6 @@ import pyarrow.compute as pc
 from lib import files
 from lib.qrels import arrow, names, near_schema
 
-FORMAT = "1"  # of the index; another one is made again
 SCHEMA = pa.schema({"neighbour": pa.string(), "docid": pa.string(), "jaccard": pa.float32()})
 
 
@@ -29,9 +28,8 @@ def api(docids: pa.Array) -> pa.Array:
 def ready(path: Path, identity: str, cache: Path) -> Path:
     """The index of a near-duplicate file, made now where the cache has none of that identity."""
     index = cache / f"{names.safe(path.stem)}.arrow"
-    marked = {b"format": FORMAT.encode(), b"of": identity.encode()}
-    if _mark(index) != marked:
-        table = build(path).replace_schema_metadata(marked)
+    if _mark(index) != {b"of": identity.encode()}:
+        table = build(path).replace_schema_metadata({b"of": identity.encode()})
         with files.whole(index) as temporary, pa.OSFile(str(temporary), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
             writer.write_table(table)
     return index
