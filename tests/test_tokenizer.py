@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from lib import text
-from lib.retrieval import tokenizer
+from lib.retrieval import tokenizer, word_kernels
 
 
 def split(texts) -> list[list[str]]:
@@ -90,11 +90,31 @@ def test_words_outside_the_vocabulary_have_no_number_and_counts_leave_them_out(t
 
 def test_words_of_one_key_are_told_apart_by_their_bytes():
     known = tokenizer.of_words(["abcdefghij", "abcdefghik"])
-    same = known._replace(key=np.full(2, known.key[1]), place=np.full_like(known.place, -1))
-    at = tokenizer.home(known.key[1], len(known.place))
-    same.place[at], same.place[(at + 1) % len(known.place)] = 0, 1
-    number, _ = tokenizer.words(tokenizer.of(["abcdefghik"]), same)
+    key = known.slot_key[np.flatnonzero((known.slot_key > 0) & (known.slot_word == 1))[0]]
+    slots = np.zeros_like(known.slot_key), np.zeros_like(known.slot_word)
+    for number in (0, 1):  # both words under the key of the second, the first where the search begins
+        at = (word_kernels.home(key, len(slots[0])) + number) % len(slots[0])
+        slots[0][at], slots[1][at] = key, number
+    number, _ = tokenizer.words(tokenizer.of(["abcdefghik"]), known._replace(slot_key=slots[0], slot_word=slots[1]))
     assert number.tolist() == [1]
+
+
+@pytest.mark.parametrize("block", [1, 7, 64, 500])
+def test_blocks_change_nothing(block, monkeypatch):
+    texts = ["let f be a function", "", "\u212aelvin " * 30, "x" * 200, "", "a\u0130b", "end " * 70]
+    known = tokenizer.vocabulary(tokenizer.of(texts))
+    whole = tokenizer.words(tokenizer.of(texts), known), tokenizer.counts(tokenizer.of(texts), known)
+    monkeypatch.setattr(tokenizer, "BLOCK", block)
+    again = tokenizer.vocabulary(tokenizer.of(texts))
+    parts = tokenizer.words(tokenizer.of(texts), again), tokenizer.counts(tokenizer.of(texts), again)
+    for one, other in zip((*whole[0], *whole[1], *known), (*parts[0], *parts[1], *again), strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert len(list(tokenizer.read(tokenizer.of(texts)))) > 1
+
+
+def test_a_word_twice_in_a_vocabulary_is_refused():
+    with pytest.raises(ValueError, match="3 words are 2 distinct lowered words; a vocabulary holds each once"):
+        tokenizer.of_words(["a", "b", "b"])
 
 
 def test_a_vocabulary_grows_with_its_words():

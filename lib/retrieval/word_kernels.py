@@ -1,0 +1,199 @@
+"""The compiled loops that read words from the bytes of texts (lib.retrieval.tokenizer), eight bytes at a time.
+
+A block of texts is lowered into clean bytes: [a-z0-9] and 0 for everything else, a 0 after each text. Its words
+are then the runs of bytes above 0; `edge` holds the first byte of each word and the place after its last, in turn.
+They stand in one file because numba's cache on disk watches only the file that a function stands in.
+"""
+
+import numba
+import numpy as np
+from numba.cpython.unsafe.numbers import trailing_zeros
+
+EXACT = 8  # bytes of a word whose key is no hash
+LANE = 64  # clean bytes that are read together; LANE zeros at least follow the last text
+
+_MIX = np.uint64(0x9E3779B97F4A7C15)
+_ONE, _EIGHT, _29, _32, _56, _63, _64 = map(np.uint64, (1, 8, 29, 32, 56, 63, 64))
+_HIGH, _LOW, _GATHER = map(np.uint64, (0x8080808080808080, 0x7F7F7F7F7F7F7F7F, 0x0102040810204080))
+
+
+@numba.njit(cache=True, nogil=True)
+def _lowered(byte):
+    """The byte of a word in lower case, 0 for what ends one."""
+    low = np.uint8(byte | 0x20)
+    if np.uint8(low - 97) < 26:
+        return low
+    return np.uint8(byte) if np.uint8(byte - 48) < 10 else np.uint8(0)
+
+
+@numba.njit(cache=True, nogil=True)
+def _lower_all(source, clean):
+    """Lower a text that may hold U+0130 (C4 B0: an i that ends its word) or U+212A (E2 84 AA: a k); how many clean bytes it takes."""
+    at, to = 0, 0
+    while at < len(source):
+        if source[at] == 0xC4 and at + 1 < len(source) and source[at + 1] == 0xB0:
+            clean[to], clean[to + 1] = ord("i"), 0
+            at, to = at + 2, to + 2
+        elif source[at] == 0xE2 and at + 2 < len(source) and source[at + 1] == 0x84 and source[at + 2] == 0xAA:
+            clean[to] = ord("k")
+            at, to = at + 3, to + 1
+        else:
+            clean[to] = _lowered(source[at])
+            at, to = at + 1, to + 1
+    return to
+
+
+@numba.njit(cache=True, nogil=True)
+def lower(data, start, clean, begin):
+    """Lower the texts into clean bytes; text i begins at begin[i]. How many lanes they take."""
+    at = 0
+    for i in range(len(start) - 1):
+        source = data[start[i] : start[i + 1]]
+        size, marked = len(source), np.uint8(0)
+        begin[i], to = at, clean[at : at + size]
+        for j in range(size):
+            to[j] = _lowered(source[j])
+        for j in range(size - 1):  # no branch: both loops work on a vector of bytes
+            marked |= np.uint8(((source[j] == 0xC4) & (source[j + 1] == 0xB0)) | ((source[j] == 0x84) & (source[j + 1] == 0xAA)))
+        if marked:
+            size = _lower_all(source, to)
+        clean[at + size] = 0
+        at += size + 1
+    begin[len(start) - 1] = at
+    clean[at : at + 2 * LANE] = 0
+    return (at + LANE - 1) // LANE
+
+
+@numba.njit(cache=True, nogil=True)
+def edges(eights, lanes, edge):
+    """Find the edges of the words in lanes of eight uint64; the number of words."""
+    n, carry = 0, np.uint64(0)
+    for lane in range(lanes):
+        inside = np.uint64(0)  # bit j: byte j of the lane belongs to a word
+        for j in range(8):  # no clean byte is above 0x7f, so that none carries into its neighbour
+            bits = ((eights[8 * lane + j] + _LOW) & _HIGH) >> np.uint64(7)
+            inside |= ((bits * _GATHER) >> _56) << np.uint64(8 * j)
+        turns = inside ^ (inside << _ONE | carry)
+        carry = inside >> _63
+        while turns:
+            edge[n] = lane * LANE + trailing_zeros(turns)
+            n += 1
+            turns &= turns - _ONE
+    return n // 2
+
+
+@numba.njit(cache=True, nogil=True)
+def _eight(eights, at):
+    """The eight bytes from byte `at` on."""
+    word, shift = at >> 3, np.uint64(8 * (at & 7))
+    return eights[word] >> shift | (eights[word + 1] << _ONE) << (_63 - shift)
+
+
+@numba.njit(cache=True, nogil=True)
+def keys(eights, edge, key):
+    """The key of each word, never 0: up to EXACT bytes the bytes themselves, moved to the top; of a longer one a hash."""
+    for i in range(len(key)):
+        at, size = edge[2 * i], edge[2 * i + 1] - edge[2 * i]
+        bytes_ = _eight(eights, at)
+        if size <= EXACT:
+            key[i] = bytes_ << np.uint64(8 * (EXACT - size))
+            continue
+        mixed = np.uint64(size)
+        while size > EXACT:
+            mixed = (mixed ^ bytes_) * _MIX
+            mixed ^= mixed >> _29
+            at, size = at + EXACT, size - EXACT
+            bytes_ = _eight(eights, at)
+        mixed = (mixed ^ bytes_ << np.uint64(8 * (EXACT - size))) * _MIX
+        key[i] = mixed ^ mixed >> _32 | _ONE
+
+
+@numba.njit(cache=True, nogil=True)
+def first_words(edge, words, begin, first):
+    """The first word of each text: how many words stand before begin[i]; first[texts] is `words`."""
+    for i in range(len(first)):
+        low, high = 0, words
+        while low < high:
+            middle = (low + high) // 2
+            if edge[2 * middle] < begin[i]:
+                low = middle + 1
+            else:
+                high = middle
+        first[i] = low
+
+
+@numba.njit(cache=True, nogil=True)
+def home(key, places):
+    """The place of a table of 2**n places where the search for a key begins."""
+    mixed = (key ^ key >> _32) * _MIX
+    return np.int64((mixed ^ mixed >> _32) & np.uint64(places - 1))
+
+
+@numba.njit(cache=True, nogil=True)
+def _is_word(clean, at, size, words, start, number):
+    """Whether the clean bytes are the word of this number; up to EXACT bytes equal keys are enough."""
+    if start[number + 1] - start[number] != size:
+        return False
+    if size > EXACT:
+        for j in range(size):
+            if clean[at + j] != words[start[number] + j]:
+                return False
+    return True
+
+
+@numba.njit(cache=True, nogil=True)
+def numbers(clean, edge, key, words, start, slot_key, slot_word, number):
+    """The number of each word in the vocabulary (words, start, slot_key, slot_word), or -1."""
+    for i in range(len(key)):
+        at, found = home(key[i], len(slot_key)), -1
+        while slot_key[at]:
+            if slot_key[at] == key[i] and _is_word(clean, edge[2 * i], edge[2 * i + 1] - edge[2 * i], words, start, slot_word[at]):
+                found = slot_word[at]
+                break
+            at = (at + 1) & (len(slot_key) - 1)
+        number[i] = found
+
+
+@numba.njit(cache=True, nogil=True)
+def collect(clean, edge, key, begin, known, words, start, slot_key, slot_word):
+    """Put the words from `begin` on into a table that holds `known` words, numbered as they come.
+
+    Gives the word it came to and how many are known: it stops where half of the table or all room for bytes is taken.
+    """
+    for i in range(begin, len(key)):
+        first, size = edge[2 * i], edge[2 * i + 1] - edge[2 * i]
+        at = home(key[i], len(slot_key))
+        while slot_key[at]:
+            if slot_key[at] == key[i] and _is_word(clean, first, size, words, start, slot_word[at]):
+                break
+            at = (at + 1) & (len(slot_key) - 1)
+        if slot_key[at] == 0:
+            if 2 * known >= len(slot_key) or known + 1 >= len(start) or start[known] + size > len(words):
+                return i, known
+            words[start[known] : start[known] + size] = clean[first : first + size]
+            slot_key[at], slot_word[at], start[known + 1] = key[i], known, start[known] + size
+            known += 1
+    return len(key), known
+
+
+@numba.njit(cache=True, nogil=True)
+def count(number, first, tf, out_start, out_word, out_count):
+    """Count the known words of each text of a block; how many places they take. `tf` is 0 before and after.
+
+    `out_start[0]` is where the places of the block begin among those of all blocks; the other starts are filled.
+    """
+    touched, n = np.empty(len(tf), np.int32), 0
+    for i in range(len(first) - 1):
+        distinct = 0
+        for j in range(first[i], first[i + 1]):
+            word = number[j]
+            if word >= 0:
+                if tf[word] == 0:
+                    touched[distinct] = word
+                    distinct += 1
+                tf[word] += 1
+        for word in np.sort(touched[:distinct]):
+            out_word[n], out_count[n], tf[word] = word, tf[word], 0
+            n += 1
+        out_start[i + 1] = out_start[0] + n
+    return n
