@@ -14,7 +14,7 @@ LANE = 64  # clean bytes that are read together; LANE zeros at least follow the 
 
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 _ONE, _EIGHT, _29, _32, _56, _63, _64 = map(np.uint64, (1, 8, 29, 32, 56, 63, 64))
-_HIGH, _LOW, _GATHER = map(np.uint64, (0x8080808080808080, 0x7F7F7F7F7F7F7F7F, 0x0102040810204080))
+_HIGH, _LOW, _GATHER, _TOP = map(np.uint64, (0x8080808080808080, 0x7F7F7F7F7F7F7F7F, 0x0102040810204080, 1 << 63))
 
 
 @numba.njit(cache=True, nogil=True)
@@ -91,7 +91,7 @@ def _eight(eights, at):
 
 @numba.njit(cache=True, nogil=True)
 def keys(eights, edge, key):
-    """The key of each word, never 0: up to EXACT bytes the bytes themselves, moved to the top; of a longer one a hash."""
+    """The key of each word, never 0: up to EXACT bytes the bytes themselves, moved to the top; of a longer one a hash, the top bit set."""
     for i in range(len(key)):
         at, size = edge[2 * i], edge[2 * i + 1] - edge[2 * i]
         bytes_ = _eight(eights, at)
@@ -105,7 +105,7 @@ def keys(eights, edge, key):
             at, size = at + EXACT, size - EXACT
             bytes_ = _eight(eights, at)
         mixed = (mixed ^ bytes_ << np.uint64(8 * (EXACT - size))) * _MIX
-        key[i] = mixed ^ mixed >> _32 | _ONE
+        key[i] = mixed ^ mixed >> _32 | _TOP
 
 
 @numba.njit(cache=True, nogil=True)
@@ -130,14 +130,14 @@ def home(key, places):
 
 
 @numba.njit(cache=True, nogil=True)
-def _is_word(clean, at, size, words, start, number):
-    """Whether the clean bytes are the word of this number; up to EXACT bytes equal keys are enough."""
-    if start[number + 1] - start[number] != size:
+def is_word(clean, at, after, words, start, number):
+    """Whether clean[at:after] is the word of this number."""
+    first = start[number]
+    if start[number + 1] - first != after - at:
         return False
-    if size > EXACT:
-        for j in range(size):
-            if clean[at + j] != words[start[number] + j]:
-                return False
+    for j in range(after - at):
+        if clean[at + j] != words[first + j]:
+            return False
     return True
 
 
@@ -145,13 +145,13 @@ def _is_word(clean, at, size, words, start, number):
 def numbers(clean, edge, key, words, start, slot_key, slot_word, number):
     """The number of each word in the vocabulary (words, start, slot_key, slot_word), or -1."""
     for i in range(len(key)):
-        at, found = home(key[i], len(slot_key)), -1
-        while slot_key[at]:
-            if slot_key[at] == key[i] and _is_word(clean, edge[2 * i], edge[2 * i + 1] - edge[2 * i], words, start, slot_word[at]):
-                found = slot_word[at]
+        wanted, at = key[i], home(key[i], len(slot_key))
+        while slot_key[at] != 0:
+            # without the top bit, equal keys are equal words
+            if slot_key[at] == wanted and (wanted < _TOP or is_word(clean, edge[2 * i], edge[2 * i + 1], words, start, slot_word[at])):
                 break
             at = (at + 1) & (len(slot_key) - 1)
-        number[i] = found
+        number[i] = slot_word[at] if slot_key[at] else -1
 
 
 @numba.njit(cache=True, nogil=True)
@@ -164,7 +164,7 @@ def collect(clean, edge, key, begin, known, words, start, slot_key, slot_word):
         first, size = edge[2 * i], edge[2 * i + 1] - edge[2 * i]
         at = home(key[i], len(slot_key))
         while slot_key[at]:
-            if slot_key[at] == key[i] and _is_word(clean, first, size, words, start, slot_word[at]):
+            if slot_key[at] == key[i] and (key[i] < _TOP or is_word(clean, first, first + size, words, start, slot_word[at])):
                 break
             at = (at + 1) & (len(slot_key) - 1)
         if slot_key[at] == 0:
