@@ -77,6 +77,7 @@ def test_case_40_through_the_files_is_one_message_and_no_qrels(tmp_path):
             files.write_json(work.verdicts("q9"), stranger | {"qid": "q9", "verdicts": rows})
         else:
             change(work.verdicts(qid), lambda found, rows=rows: found.update(verdicts=rows))
+            work.rejections(qid).unlink()  # they would contradict the lines of the case
     lines = refused(work)
     beginnings = (
         "q1: hop 1 of d2 is both accepted and rejected;", "q2 is left without documents;", "q2: d404 is no candidate of hop 1;",
@@ -209,6 +210,21 @@ def test_verdicts_that_are_not_of_today_are_refused_with_the_way_out(work, alter
     lines = refused(work)
     assert any(line in found for found in lines), lines
     assert len(lines) == 1 + ("q3" in line and not work.verdicts("q2").exists())
+
+
+def test_a_rejection_that_was_written_or_taken_back_after_the_verdicts_is_no_consent(work):
+    build.build(work, work.qrels)
+    files.write_json(work.rejections("q1"), [{"hop": 1, "docid": "d2", "sentence": "It ends here.", "contrast": "one that goes on"}])
+    assert [line.split(", ")[0].split("rejections/")[1] for line in refused(work)] == ["q1.json says something else than " + paths.shown(work.verdicts("q1"))]
+    verdicts.record(work, "q1")
+    build.build(work, work.qrels)
+    assert {"docid": "d2", "hops": [1]} in small.lines(work.qrels)[0]["rejected"]
+    files.write_json(work.rejections("q1"), [])
+    assert len(refused(work)) == 1
+    work.rejections("q1").write_text("{")
+    assert "rejections/q1.json is no strict JSON" in refused(work)[0]
+    work.rejections("q1").unlink()  # the verdicts hold all of it
+    assert build.build(work, work.qrels)
 
 
 def test_a_released_document_needs_a_text(tmp_path):

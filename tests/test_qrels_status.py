@@ -35,6 +35,12 @@ def test_a_changed_text_or_standard_or_vote_leads_back(tmp_path):
         assert list(worksheet.render(work, qid))
         verdicts.record(work, qid)
     assert stands(work).next == "build"
+    work.rejections("q1").parent.mkdir()
+    work.rejections("q1").write_text(json.dumps([{"hop": 1, "docid": "d2", "sentence": small_qrels.sentence("d2"), "contrast": "one that proves it"}]))
+    assert stands(work).next == "verdicts --qid q1"
+    verdicts.record(work, "q1")
+    assert stands(work).next == "build"
+    work.rejections("q1").unlink()
     small_qrels.cache(work, "d2", "Another text.")
     assert (stands(work).shown, stands(work).verdicts, stands(work).next) == (2, 4, "worksheet --qid q1")
     small_qrels.gap(work, "d2")

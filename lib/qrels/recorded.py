@@ -1,8 +1,7 @@
 """The verdicts files, and which of their verdicts still stand: given for today's entry, text and standard."""
 
-
 from lib import paths
-from lib.qrels import documents, pools, standards
+from lib.qrels import documents, pools, rejections, standards
 from lib.qrels.refusals import Refused, run
 from lib.qrels.work import Work, read_json
 
@@ -72,6 +71,15 @@ def fault(row: dict, text_sha256: str | None, standard_sha256: str | None) -> st
     return None
 
 
+def is_heard(work: Work, question: dict, found: dict) -> bool:
+    """Whether a verdicts file holds just what the rejections file says of pending entries, where there is one; Refused where that is faulty."""
+    if not work.rejections(question["qid"]).exists():
+        return True
+    asked = pending(question)
+    given = {(*entry, one.sentence, one.contrast) for entry, one in rejections.read(work, question).items() if entry in asked}
+    return given == {(row["hop"], row["docid"], row["sentence"], row["contrast"]) for row in found["verdicts"] if row["by"] == "rejection"}
+
+
 def hashes(work: Work, question: dict) -> dict[str, str]:
     """The hashes of the cached texts of a question's pool by document; gaps are left out."""
     found = {}
@@ -84,7 +92,7 @@ def hashes(work: Work, question: dict) -> dict[str, str]:
 
 
 def today(work: Work, question: dict, texts: dict[str, str]) -> dict:
-    """The verdicts file of a question, where its verdicts still stand and answer every entry of the pool; else Refused.
+    """The verdicts file of a question, where its verdicts still stand, answer every entry of the pool and hold its rejections; else Refused.
 
     `texts` holds the hashes of the cached texts. What stands twice in it, or is in no pool, is left for `settlement.settle` to find.
     """
@@ -107,6 +115,8 @@ def today(work: Work, question: dict, texts: dict[str, str]) -> dict:
         if row is None or (row["accepted"], row["by"]) not in (answer(entry, False), answer(entry, True)):
             what = "has no verdict on" if row is None else "answers against the votes on"
             raise Refused(f"{path} {what} hop {entry['hop']} of {entry['docid']}; {run('verdicts', qid)} again")
+    if not is_heard(work, question, found):
+        raise Refused(f"{paths.shown(work.rejections(qid))} says something else than {path}, which was recorded before; {run('verdicts', qid)} again")
     return found
 
 

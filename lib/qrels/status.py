@@ -56,7 +56,14 @@ def _standing(work: Work, question: dict, built: dict | None, closed: dict | Non
     )
     if any(entry["state"] == "contradiction" for entry in pool):
         return one._replace(next="settle what contradicts itself")
-    return one._replace(next=_next(one, bool(answered - stands)))
+    return one._replace(next=_next(one, bool(answered - stands) or not _is_heard(work, question)))
+
+
+def _is_heard(work: Work, question: dict) -> bool:
+    try:
+        return recorded.is_heard(work, question, recorded.read(work, question["qid"]))
+    except Refused:
+        return False
 
 
 def _shown(work: Work, question: dict, to_judge: set[tuple[int, str]]) -> int | None:
