@@ -146,6 +146,21 @@ def test_a_reader_that_closes_the_pipe_early_was_shown_nothing(tmp_path):
     assert sorted(rendered.read(work, "q1")) == ["d1", "d2", "d3"]
 
 
+def test_a_reader_that_leaves_before_the_last_line_was_shown_nothing_however_much_a_pipe_holds(tmp_path):
+    work = small.make(tmp_path)
+    command = f"{sys.executable} -m lib.qrels worksheet --qid q1 --work-dir {tmp_path}"
+    whole = subprocess.run(command.split(), stdout=subprocess.PIPE, cwd=paths.ROOT, check=True).stdout.decode().count("\n")
+    assert whole < 100
+    for reader in ("head -1", f"head -{whole - 1}", "sed 3q"):
+        work.rendered("q1").unlink(missing_ok=True)
+        piped = subprocess.run(["bash", "-o", "pipefail", "-c", f"{command} | {reader}"], capture_output=True, cwd=paths.ROOT)
+        assert piped.returncode == 1 and piped.stderr == b"" and rendered.read(work, "q1") == {}, reader
+    for reader in ("cat", f"head -{whole}", "(sleep 0.3; cat)"):
+        work.rendered("q1").unlink(missing_ok=True)
+        subprocess.run(["bash", "-o", "pipefail", "-c", f"{command} | {reader}"], capture_output=True, cwd=paths.ROOT, check=True)
+        assert sorted(rendered.read(work, "q1")) == ["d1", "d2", "d3"]
+
+
 def test_the_command_line_ends_with_1_where_something_was_cut(tmp_path):
     small.make(tmp_path, texts={"d2": LONG})
     command = [sys.executable, "-m", "lib.qrels", "worksheet", "--qid", "q1", "--work-dir", str(tmp_path)]

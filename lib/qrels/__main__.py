@@ -3,11 +3,11 @@
 import argparse
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from lib.processes import Locked
-from lib.qrels import options
+from lib.qrels import options, taken
 from lib.qrels.refusals import Refused, Unsettled
 from lib.qrels.work import Work
 
@@ -89,8 +89,10 @@ def main(arguments: list[str] | None = None) -> None:
     sys.stdout.reconfigure(encoding="utf-8")  # a text is shown as it is, whatever the locale
     given = options.parser().parse_args(arguments)
     try:
-        for line in _run(given):
-            print(line, flush=True)  # a worksheet counts as shown once its last line has left
+        for line in (lines := _run(given)):
+            print(line, flush=True)
+            if isinstance(lines, Iterator):  # a worksheet, which counts as shown once its last line was taken
+                taken.wait(sys.stdout)
         sys.stdout.flush()
     except BrokenPipeError:  # `| head` has seen enough; what was not printed was not shown
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
