@@ -120,7 +120,8 @@ def _decision(value: dict, document: Document, scanned: Scanned) -> Recorded:
 def _stands(work: Work, docid: str, recorded: Recorded, value: dict, scanned: Scanned) -> bool:
     """Whether a decision of the file is word for word the one that is recorded, and that one still counts in full."""
     said = sorted(value["hops"]), value["sentence"], value.get("contrast") or None
-    return said == (recorded.hops, recorded.sentence, recorded.contrast) and not decisions.counted(recorded, closure.text_sha256(work, docid), scanned.standards)[1]
+    _, why_open = decisions.counted(recorded, closure.text_sha256(work, docid), scanned.standards)
+    return said == (recorded.hops, recorded.sentence, recorded.contrast) and not why_open
 
 
 def _place_faults(work: Work, docid: str, scanned: Scanned) -> list[str]:

@@ -92,8 +92,12 @@ def race(ways: list[str], rounds: int, folder: Path, ids_file: Path, cache: Path
     for way, runs in laps.items():
         if len({run.sha256 for run in runs}) > 1:
             raise RuntimeError(f"{way} found other rows in another round")
-    return {way: runs[0]._replace(
-        seconds=min(run.seconds for run in runs), cpu_seconds=min(run.cpu_seconds for run in runs), mib=max(run.mib for run in runs)) for way, runs in laps.items()}
+    return {way: _best(runs) for way, runs in laps.items()}
+
+
+def _best(runs: list[Measured]) -> Measured:
+    seconds, cpu_seconds = (min(getattr(run, kind) for run in runs) for kind in ("seconds", "cpu_seconds"))
+    return runs[0]._replace(seconds=seconds, cpu_seconds=cpu_seconds, mib=max(run.mib for run in runs))
 
 
 def measured(way: str, folder: Path, docids: list[str], cache: Path) -> Measured:

@@ -27,7 +27,7 @@ EDGES = 1 << 19  # edges decoded at once, about
 
 
 class NearFile(NamedTuple):
-    """An open file, the row (from 0) at which each of its row groups ends, and the names of its two columns and of the two fields of the struct."""
+    """An open file, the row (from 0) at which each of its row groups ends, and the names of its two columns and of the struct's two fields."""
 
     path: Path
     parquet: pq.ParquetFile
@@ -51,7 +51,8 @@ def near_files(folder: Path) -> list[Path]:
     folder = Path(folder)
     found = sorted(path for path in folder.glob("*.parquet") if path.is_file() and not path.name.startswith("."))
     if not found:
-        raise Refused(f"{paths.shown(folder)} holds no .parquet file; name the folder of the near-duplicate files by --near-dups or QRELS_NEAR_DUP_DIR")
+        way_out = "name the folder of the near-duplicate files by --near-dup-dir or QRELS_NEAR_DUP_DIR"
+        raise Refused(f"{paths.shown(folder)} holds no .parquet file; {way_out}")
     return found
 
 
@@ -88,7 +89,8 @@ def batches(near: NearFile, columns: list[str], row_groups: list[int] | None = N
     """The columns of some or all row groups (ascending), a batch at a time, each with the row of the file, from 0, of each of its rows."""
     groups = range(len(near.ends)) if row_groups is None else row_groups
     held = [near.parquet.metadata.row_group(group) for group in groups]
-    rows = np.concatenate([np.zeros(0, np.int64), *(np.arange(near.ends[group] - one.num_rows, near.ends[group]) for group, one in zip(groups, held, strict=True))])
+    runs = (np.arange(near.ends[group] - one.num_rows, near.ends[group]) for group, one in zip(groups, held, strict=True))
+    rows = np.concatenate([np.zeros(0, np.int64), *runs])
     longest = max((_values(one, columns) / one.num_rows for one in held if one.num_rows), default=1)
     at = 0
     with _readable(near.path):
@@ -120,7 +122,8 @@ def possible(near: NearFile, values: pa.Array) -> tuple[list[int], pa.Array]:
             bounds[group] = statistics.min, statistics.max
         except UnicodeDecodeError:  # a writer may cut a bound inside a character
             return list(range(len(near.ends))), values
-    low, high = (arrow.values(pc.search_sorted(values, arrow.strings(bound[i] for bound in bounds.values()), side=side)) for i, side in enumerate(("left", "right")))
+    firsts, lasts = (arrow.strings(bound[i] for bound in bounds.values()) for i in (0, 1))
+    low, high = arrow.values(pc.search_sorted(values, firsts, side="left")), arrow.values(pc.search_sorted(values, lasts, side="right"))
     found = np.flatnonzero(low < high)
     return found.tolist(), values[int(low[found].min()) : int(high[found].max())] if len(found) else values[:0]
 
@@ -187,7 +190,8 @@ def _is_string(kind: pa.DataType) -> bool:
 
 
 def _is_list(kind: pa.DataType) -> bool:
-    return any(test(kind) for test in (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list, pa.types.is_list_view, pa.types.is_large_list_view))
+    types = pa.types
+    return any(test(kind) for test in (types.is_list, types.is_large_list, types.is_fixed_size_list, types.is_list_view, types.is_large_list_view))
 
 
 def _plain(strings: pa.Array) -> pa.Array:

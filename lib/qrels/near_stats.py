@@ -41,9 +41,14 @@ def acceptance(rows: list[dict]) -> pd.DataFrame:
     first = min([USUAL, *np.flatnonzero(judged)])
     edges, judged, yes = edges[first:], judged[first:], yes[first:]
     assert judged.sum() == len(near) and yes.sum() == accepted.sum()
-    shares = [(k / n, *binomtest(int(k), int(n)).proportion_ci(method="wilson")) if n else (None, None, None) for k, n in zip(yes, judged, strict=True)]
+    shares = [_share(int(k), int(n)) for k, n in zip(yes, judged, strict=True)]
     columns = {name: pd.array(values, dtype="Float64") for name, values in zip(("share", "low", "high"), zip(*shares, strict=True), strict=True)}
     return pd.DataFrame({"jaccard": buckets.names(edges), "judged": judged, "accepted": yes} | columns)
+
+
+def _share(k: int, n: int) -> tuple[float | None, float | None, float | None]:
+    """k of n, and its 95% Wilson interval."""
+    return (k / n, *binomtest(k, n).proportion_ci(method="wilson")) if n else (None, None, None)
 
 
 def rounds(rows: list[dict]) -> pd.DataFrame:
