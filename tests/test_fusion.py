@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from lib.retrieval import fusion
+from lib.retrieval import fusion, fusion_kernel
 from lib.retrieval.hits import Hits, first_places
 
 CASES = Path(__file__).parent / "cases"
@@ -81,23 +81,25 @@ def _both_ways(numerator, denominator):
     forward, back = np.empty(len(numerator) - 1, np.bool_), np.empty(len(numerator) - 1, np.bool_)
     for i in range(len(forward)):
         a, b = (numerator[i], denominator[i]), (numerator[i + 1], denominator[i + 1])
-        forward[i], back[i] = fusion.ahead(a, 1, 1, b, 1, 0), fusion.ahead(b, 1, 0, a, 1, 1)
+        forward[i], back[i] = fusion_kernel.ahead(a, 1, 1, b, 1, 0), fusion_kernel.ahead(b, 1, 0, a, 1, 1)
     return forward, back
 
 
 @numba.njit
 def _scores(ranks, weights, k):
-    numerator, denominator = np.empty(len(ranks), np.int64), np.empty(len(ranks), np.int64)
+    numerator, denominator, best = np.empty(len(ranks), np.int64), np.empty(len(ranks), np.int64), np.empty(len(ranks), np.int64)
     for i in range(len(ranks)):
-        numerator[i], denominator[i] = fusion.exact_score(ranks[i], weights, k)
-    return numerator, denominator
+        packed = ranks[i, 0] | ranks[i, 1] << 16 | ranks[i, 2] << 32
+        (numerator[i], denominator[i]), best[i] = fusion_kernel.exact_score(np.uint64(packed), weights, k)
+    return numerator, denominator, best
 
 
 def test_the_order_is_exact_over_all_rank_triples_up_to_100():
     weights = np.array([2, 1, 1])
     ranks = np.stack(np.meshgrid(*[np.arange(101)] * 3, indexing="ij"), -1).reshape(-1, 3)  # 0 is missing
     assert len(ranks) == 101**3
-    numerator, denominator = _scores(ranks, weights, 60)
+    numerator, denominator, best = _scores(ranks, weights, 60)
+    np.testing.assert_array_equal(best[1:], np.where(ranks > 0, ranks, 101).min(axis=1)[1:])
     # the same scores from their definition, over the common denominator of each triple
     bottoms = np.where(ranks > 0, 60 + ranks, 1)
     tops = np.where(ranks > 0, weights, 0)
@@ -122,7 +124,7 @@ def test_scores_with_one_float_are_told_apart_by_their_integers():
     n = 3037000497
     less, more = (n + 2, n + 1), (n + 1, n)  # 1 + 1/(n + 1) and 1 + 1/n
     assert less[0] / less[1] == more[0] / more[1] and less[0] * more[1] < 2**63
-    assert fusion.ahead(more, 9, 9, less, 1, 1) and not fusion.ahead(less, 1, 1, more, 9, 9)
+    assert fusion_kernel.ahead(more, 9, 9, less, 1, 1) and not fusion_kernel.ahead(less, 1, 1, more, 9, 9)
 
 
 lists = st.lists(st.integers(0, 12), max_size=9)
@@ -148,7 +150,61 @@ def test_fusion_equals_exact_fractions(queries, weights, k, depth):
         ]
 
 
-@pytest.mark.parametrize(("routes", "weight", "k"), [(6, 1, 60), (3, 1, 10**6), (3, 10**9, 60), (2, 10**17, 60)])
+@pytest.mark.parametrize("pool", [40, 120, 400, 100_000])
+@pytest.mark.parametrize("weights", [(2, 1, 1), (1, 1, 1), (1, 3, 2)])
+def test_full_lists_equal_exact_fractions(pool, weights):
+    """Three lists of 100 with repeats and holes, from much to no overlap; the first 7 queries lack a route each in turn."""
+    rng = np.random.default_rng(pool)
+    drawn = rng.integers(0, pool, (3, 30, 100)).astype(np.int32)
+    drawn[rng.random(drawn.shape) < 0.05] = -1
+    for query in range(7):
+        drawn[[route for route in range(3) if query >> route & 1 == 0], query] = -1
+    weights = dict(zip(WEIGHTS, weights, strict=True))
+    routes = {name: Hits(doc, np.zeros((30, 0), np.float32)) for name, doc in zip(WEIGHTS, drawn, strict=True)}
+    for depth in (20, 300):
+        fused = fusion.weighted_rrf(routes, weights, depth=depth)
+        for q in range(30):
+            kept: dict[int, dict[str, int]] = {}
+            for name, doc in zip(WEIGHTS, drawn[:, q].tolist(), strict=True):
+                for rank, d in enumerate(doc, 1):
+                    if d >= 0:
+                        kept.setdefault(d, {}).setdefault(name, rank)
+            score = {d: sum(Fraction(weights[name], 60 + rank) for name, rank in of.items()) for d, of in kept.items()}
+            best = {d: min(of.values()) for d, of in kept.items()}
+            order = sorted(kept, key=lambda d: (-score[d], best[d], d))[:depth]
+            assert fused.doc[q][: len(order)].tolist() == order and (fused.doc[q][len(order) :] == -1).all()
+            assert fused.score[q][: len(order)].tolist() == [float(score[d]) for d in order]
+            assert fused.best_rank[q][: len(order)].tolist() == [best[d] for d in order]
+
+
+@pytest.mark.parametrize(("row", "place"), [(0, 19), (500, 20)])
+def test_a_document_that_only_the_light_routes_list_can_tie_the_last_place(row, place):
+    assert Fraction(1, 60 + 20) + Fraction(1, 60 + 20) == Fraction(2, 60 + 20)  # and all have best rank 20: the row decides
+    light = [*range(300, 319), row], [*range(400, 419), row]
+    fused = fusion.weighted_rrf({"dense": hits([*range(100, 200)]), "bm25": hits(light[0]), "gram": hits(light[1])}, WEIGHTS, depth=21)
+    assert fused.doc[0].tolist().index(row) == place
+    shallow = fusion.weighted_rrf({"dense": hits([*range(100, 200)]), "bm25": hits(light[0]), "gram": hits(light[1])}, WEIGHTS, depth=20)
+    assert (row in shallow.doc[0]) == (place == 19) and shallow.doc[0].tolist() == fused.doc[0, :20].tolist()
+
+
+def test_threads_and_slices_of_queries_change_nothing(monkeypatch):
+    rng = np.random.default_rng(5)
+    routes = {name: hits(*(rng.permutation(300)[:100] for _ in range(50))) for name in WEIGHTS}
+    one = fusion.weighted_rrf(routes, WEIGHTS)
+    monkeypatch.setattr(fusion, "STACKED", 7)
+    for threads in (1, 3):
+        again = fusion.weighted_rrf(routes, WEIGHTS, threads=threads)
+        assert [column.tobytes() for column in again] == [column.tobytes() for column in one]
+        assert fusion.best_rank(routes, threads=threads).doc.tobytes() == fusion.best_rank(routes).doc.tobytes()
+
+
+def test_routes_without_a_place_or_without_queries_give_empty_lists():
+    for shape in ((2, 0), (0, 5)):
+        fused = fusion.weighted_rrf({name: Hits(np.full(shape, -1, np.int32), np.zeros(shape, np.float32)) for name in WEIGHTS}, WEIGHTS)
+        assert fused.doc.shape == (shape[0], 20) and (fused.doc == -1).all() and (fused.score == 0).all()
+
+
+@pytest.mark.parametrize(("routes", "weight", "k"), [(6, 1, 60), (5, 1, 1), (3, 1, 10**6), (3, 10**9, 60), (2, 10**17, 60)])
 def test_numbers_beyond_int64_give_the_same_exact_order(routes, weight, k):
     rng = np.random.default_rng(4)
     names = [f"r{i}" for i in range(routes)]

@@ -1,0 +1,184 @@
+"""The compiled loops of the fusion.
+
+A score is added as whole numbers of units, each w_r / (k + rank_r) rounded down. So it lies less than one unit a
+route above its sum: sums further apart decide, nearer ones are compared as fractions of integers.
+"""
+
+import numba
+import numpy as np
+
+ROUTES = 4  # a document's ranks stand in one word, 16 bits each
+
+_U = np.uint64
+_DOC, _RANK, _RANK_BITS, _LEVELS = np.uint64(0xFFFFFFFF), np.uint64(0xFFFF), np.uint64(16), 64
+
+
+@numba.njit(cache=True, nogil=True)
+def ahead(a, best_a, doc_a, b, best_b, doc_b):
+    """Whether a document stands before another; a and b are (numerator, denominator).
+
+    A quotient of two integers below 2^53 is rounded once, so it never turns two scores round:
+    unequal quotients decide, equal ones are decided by the integers.
+    """
+    left, right = a[0] / a[1], b[0] / b[1]
+    if left != right:
+        return left > right
+    left_exact, right_exact = a[0] * b[1], b[0] * a[1]
+    if left_exact != right_exact:
+        return left_exact > right_exact
+    return best_a < best_b or (best_a == best_b and doc_a < doc_b)
+
+
+@numba.njit(cache=True, nogil=True)
+def exact_score(packed, weights, k):
+    """The score as integers (numerator, denominator), and the best rank; no branch depends on the ranks.
+
+    `packed` holds a rank in 16 bits of each route, the first lowest; 0 is a route that lacks the document.
+    >>> exact_score(np.uint64(1 | 2 << 16), np.array([2, 1, 1]), 60)  # 2/61 + 1/62
+    ((185, 3782), 1)
+    """
+    numerator, denominator, best = np.int64(0), np.int64(1), _RANK + _U(1)
+    for r in range(len(weights)):
+        rank = packed & _RANK
+        packed >>= _RANK_BITS
+        there = np.int64(rank > _U(0))
+        bottom = there * (k + np.int64(rank) - 1) + 1
+        numerator = numerator * bottom + there * weights[r] * denominator
+        denominator *= bottom
+        best = min(best, rank if rank > _U(0) else best)
+    return (numerator, denominator), np.int64(best)
+
+
+@numba.njit(cache=True, nogil=True)
+def _exactly_ahead(a, b, cell, weights, k):
+    """`ahead` for the documents in two cells of the table."""
+    exact_a, best_a = exact_score(cell[a + _U(1)], weights, k)
+    exact_b, best_b = exact_score(cell[b + _U(1)], weights, k)
+    return ahead(exact_a, best_a, cell[a] & _DOC, exact_b, best_b, cell[b] & _DOC)
+
+
+@numba.njit(cache=True, nogil=True)
+def fuse(routes, part, weights, k, unit, doc, score, best_rank):
+    """Fuse `routes` int32[routes, queries, places], the heaviest first; `part[r, rank]` is its share in units, 0 for rank 0.
+
+    A table of 2 * slots words holds a document and its ranks side by side. Its first word has the number of
+    the query above the document, so that nothing is cleared between queries; sums carry their place in the table below a unit.
+    """
+    count, queries, places = routes.shape
+    depth, mask = doc.shape[1], _U(unit - 1)
+    cell = np.zeros(unit, np.uint64)
+    used = np.zeros(count * places + 1, np.uint64)
+    sums = np.zeros(count * places + 1, np.int64)
+    tall = np.zeros(_LEVELS, np.int64)
+    best = np.zeros(depth + 1, np.int64)
+    flat = part.copy().reshape(-1)
+    slack = np.int64(count + 1) * unit  # sums so far apart are told apart: a unit a route, and the places below
+    rest = np.full(count, slack)  # what the lighter routes can add
+    for r in range(count):
+        rest[r] += part[r + 1 :, 1].sum()
+    shift, low = _U(64), _U(0)
+    while (_U(1) << (_U(65) - shift)) < _U(unit):
+        shift -= _U(1)
+    while (_U(part[:, 1].sum() + unit) >> low) >= _U(_LEVELS):
+        low += _U(1)
+    for q in range(queries):
+        query, seen, floor = _U(q + 1) << _U(32), _U(0), np.int64(0)
+        for r in range(count):
+            row, points, at_rank = routes[r, q], part[r], _RANK_BITS * _U(r)
+            # below `cut` a document that no heavier route lists cannot reach the first route's depth-th
+            cut = places
+            while floor > 0 and cut > 0 and points[cut] + rest[r] < floor:
+                cut -= 1
+            for place in range(cut):
+                d = row[place]
+                if d < 0:
+                    continue
+                key = query | _U(np.uint32(d))
+                slot = (_U(np.uint32(d)) * _U(0x9E3779B97F4A7C15)) >> shift << _U(1)
+                while cell[slot] != key and cell[slot] >= query:
+                    slot = (slot + _U(2)) & mask
+                known = cell[slot] == key
+                ranks = cell[slot + _U(1)] if known else _U(0)
+                cell[slot], used[seen] = key, slot
+                seen += _U(not known)
+                if (ranks >> at_rank) & _RANK == _U(0):  # [7, 9, 7]: 7 keeps rank 1, its repeat takes place 3
+                    ranks |= _U(place + 1) << at_rank
+                cell[slot + _U(1)] = ranks
+            for place in range(cut, places):
+                d = row[place]
+                if d < 0:
+                    continue
+                key = query | _U(np.uint32(d))
+                slot = (_U(np.uint32(d)) * _U(0x9E3779B97F4A7C15)) >> shift << _U(1)
+                while cell[slot] != key and cell[slot] >= query:
+                    slot = (slot + _U(2)) & mask
+                ranks = cell[slot + _U(1)]
+                more = _U(place + 1) << at_rank if (ranks >> at_rank) & _RANK == _U(0) else _U(0)
+                cell[slot + _U(1)] = ranks | (more if cell[slot] == key else _U(0))
+            if r == 0 and seen >= _U(depth):
+                floor = points[cell[used[depth - 1] + _U(1)] & _RANK]
+        tall[:] = 0
+        for i in range(seen):
+            at, ranks, base = used[_U(i)], cell[used[_U(i)] + _U(1)], _U(0)
+            total = np.int64(at)
+            for _ in range(count):
+                total += flat[base + (ranks & _RANK)]
+                base += _U(places + 1)
+                ranks >>= _RANK_BITS
+            sums[_U(i)] = total
+            tall[_U(total) >> low] += 1
+        level, above = _U(_LEVELS), 0
+        while level > _U(0) and above < depth:  # the lowest level that the best `depth` documents reach
+            level -= _U(1)
+            above += tall[level]
+        least, kept = np.int64(level << low) - slack, _U(0)
+        for i in range(seen):
+            total = sums[_U(i)]
+            sums[kept] = total
+            kept += _U(total >= least)
+        held = 0
+        for i in range(kept):
+            total, at = sums[_U(i)], held
+            while at > 0:
+                gap = total - best[at - 1]
+                if gap <= -slack:
+                    break
+                if gap < slack and not _exactly_ahead(_U(total) & mask, _U(best[at - 1]) & mask, cell, weights, k):
+                    break
+                best[at] = best[at - 1]
+                at -= 1
+            best[at] = total  # place `depth` is one too many, and free
+            held = min(held + 1, depth)
+        for i in range(held):
+            at = _U(best[i]) & mask
+            exact, best_rank[q, i] = exact_score(cell[at + _U(1)], weights, k)
+            doc[q, i], score[q, i] = np.int32(cell[at] & _DOC), exact[0] / exact[1]
+
+
+def shares(weights: list[int], k: int, places: int) -> tuple[np.ndarray, int]:
+    """int64[routes, places + 1] of w/(k + rank) rounded down to units, and the unit: two words for each slot of the table."""
+    unit = 16
+    while unit < 8 * len(weights) * places:
+        unit *= 2
+    units = (2**62 // unit - len(weights) - 2) * (k + 1) // max(sum(weights), 1)  # in a score of 1; no sum passes 2^62
+    return np.array([[0] + [weight * units // (k + rank) * unit for rank in range(1, places + 1)] for weight in weights], np.int64), unit
+
+
+def fits(routes: int, places: int, weight: int, largest: int) -> bool:
+    """Whether ranks fit a word, every product of `ahead` stays in int64, and both sides of every quotient below 2^53.
+
+    `weight` is the sum of the weights, `largest` the largest k + rank.
+    """
+    numerator, denominator = max(weight, 1) * largest ** max(routes - 1, 0), largest**routes
+    return routes <= ROUTES and places < 2**16 and max(numerator, denominator) < 2**53 and numerator * denominator < 2**63
+
+
+@numba.njit(cache=True, nogil=True)
+def rank_in(route, doc, rank):
+    for q in range(doc.shape[0]):
+        row = route[q]
+        for i in range(doc.shape[1]):
+            d, best = doc[q, i], np.int32(32767)
+            for place in range(len(row)):
+                best = min(best, np.int32(place) if row[place] == d else np.int32(32767))
+            rank[q, i] = best + 1 if d >= 0 and best < 32767 else 0
