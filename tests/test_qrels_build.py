@@ -166,7 +166,9 @@ def test_every_live_hop_without_support_stays_in_needs_review_and_so_does_every_
         ("q1", 7, "No", "needed?", "its note leaves open whether the hop is needed"),
     ]
     assert list(small.lines(work.folder / "needs_review.jsonl")[0]) == ["qid", "hop", "text", "judgment", "note", "reason"]
-    by_document = {row["docid"]: row["hops"] for row in small.lines(work.qrels)[0]["documents"]}
+    line, = small.lines(work.qrels)
+    assert line["votes"] == {"Supports": 1, "Partial support": 0, "Does not support": 1, "none": 4} and line["pairs"] == 6  # also what nobody judged
+    by_document = {row["docid"]: row["hops"] for row in line["documents"]}
     assert by_document == {"d1": [1], "d5": [5], "d7": [7]}  # d5 is guaranteed on a skipped hop, d4 was judged by nobody
 
 
@@ -196,6 +198,7 @@ def test_a_question_left_without_documents_keeps_the_qrels_from_being_written(tm
     (lambda work: work.standards("q1").unlink(), "verdicts/q1.json judges hop 1 of d2 by another standard of the hop"),
     (lambda work: small.gap(work, "d1"), "verdicts/q1.json judges hop 2 of d1 by a text that is no longer cached"),
     (lambda work: change(work.verdicts("q1"), lambda file: file["verdicts"].pop(1)), "verdicts/q1.json has no verdict on hop 1 of d2"),
+    (lambda work: change(work.verdicts("q1"), lambda file: file["verdicts"].pop(4)), "verdicts/q1.json has no verdict on hop 2 of d4"),
     (lambda work: change(work.verdicts("q1"), lambda file: file["verdicts"][0].update(accepted=False)),
      "verdicts/q1.json answers against the votes on hop 1 of d1"),
     (lambda work: change(work.verdicts("q1"), lambda file: file.pop("reports")), "verdicts/q1.json is no verdicts file of q1; delete it"),

@@ -269,8 +269,17 @@ def test_states_follow_the_rules_one_by_one(rows, live, verdict):
             assert found == ("guaranteed" if positive else "bound")
 
 
-def test_two_judgments_of_one_hop_are_refused_with_both_cells(desk, monkeypatch):
-    rows = [HopRow("q1", 1, None, "Yes", None, "Hops!D2"), HopRow("q1", 1, None, "No", None, "Hops!D7")]
+def test_an_override_on_a_skipped_hop_is_told_as_a_vote_there_is(desk):
+    desk.verify(q1=1)
+    desk.review([("q1", 1, None, "No", "not needed")], [("q1", 1, "shard_1_2", "Does not support")])
+    desk.override(OVERRIDE)
+    assert "question q1 hop 1 document shard_1_2 is guaranteed although the hop is skipped: Does not support in Votes!D2" in desk.write()
+    assert desk.states() == {(1, "shard_1_2"): "overridden"}
+
+
+@pytest.mark.parametrize("second", [("No", None), ("Yes", "not needed")])
+def test_two_judgments_of_one_hop_are_refused_with_both_cells(desk, monkeypatch, second):
+    rows = [HopRow("q1", 1, None, "Yes", None, "Hops!D2"), HopRow("q1", 1, None, *second, "Hops!D7")]
     monkeypatch.setattr(workbook, "read", lambda path: Workbook("review.xlsx", "a" * 64, rows, [VoteRow("q1", 1, "d1", None, "Votes!D2")], []))
     desk.verify(q1=1)
     with pytest.raises(Refused, match="Hops!D2 and Hops!D7 judge hop 1 of question q1 in two ways"):

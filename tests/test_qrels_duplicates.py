@@ -113,6 +113,7 @@ def accept(*hops, live=(1, 2)):
 @example(({"a": {1}}, {1, 2, 3}, [], {"a": {"b": 0.7}, "b": {"a": 0.9, "c": 0.75}}, {"b": accept(1), "c": accept(2)}, {}))
 @example(({"a": {3}}, {1}, [{"a", "b"}], {"b": {"b": 1.0}, "a": {}}, {"b": accept(2)}, {"b": {3}}))
 @example(({"a": {1}}, set(), [], {"a": {"b": 1.0}}, {}, {}))
+@example(({"a": {1}}, {1, 2}, [{"b", "c"}], {"a": {"b": 0.7}, "b": {"c": 1.0}}, {"b": accept(1, live=(1,))}, {}))  # a copy is no parent
 def test_the_expansion_is_that_of_the_rules_one_document_at_a_time(world):
     found = expand(*world)
     included, pending, near, rounds, missing = expand_slowly(*world)

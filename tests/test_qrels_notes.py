@@ -35,7 +35,7 @@ ASK = [
     "\u03b4\u03b5\u03bd \u03c7\u03c1\u03b5\u03b9\u03ac\u03b6\u03b5\u03c4\u03b1\u03b9", "n\u043et needed",
     "n\u0336o\u0336t\u0336 n\u0336e\u0336e\u0336d\u0336e\u0336d\u0336", "n/a", "irrelevant", "?", "\u00ac needed",
     "not needed \U0001f44d", "not needed\nfor hop 2", "not needed\uff1f", "not needed\u203d", "n'est pas utile",
-    "drop the", "skip the",
+    "drop the", "skip the", "\u00d3rale.",
 ]
 
 

@@ -93,6 +93,15 @@ def test_a_guaranteed_document_on_a_skipped_hop_is_kept_and_reported(tmp_path):
     assert answers(work, "q1") == {(1, "d1"): (True, "silence"), (2, "d2"): (True, "vote")}  # d3 was not judged, so it has no verdict
 
 
+def test_an_override_on_a_skipped_hop_is_kept_and_reported(tmp_path):
+    work = small.make(tmp_path, {"q1": {1: {"d1": None}, 2: {"d2": "Does not support"}}}, skipped=[("q1", 2)])
+    override = {"verdict": "supports", "reason": "an oversight", "quote": small.sentence("d2")}
+    rewrite(work, lambda rows: rows[0]["pool"][1].update(state="overridden", override=override))
+    read_all(work)
+    assert verdicts.record(work, "q1")[1:] == ["q1: hop 2 of d2 stays accepted on a skipped hop: Does not support in Votes!E3, overridden"]
+    assert answers(work, "q1")[2, "d2"] == (True, "override")
+
+
 SENTENCE = small.sentence("d2")
 FAULTS = [
     ({"docid": "d9", "sentence": SENTENCE}, "names d9, which is no candidate of hop 1 or of any hop"),
@@ -176,6 +185,17 @@ def test_what_no_whole_render_has_shown_is_neither_accepted_nor_rejected(tmp_pat
         for docid, hop in (("d1", 2), ("d2", 1), ("d3", 1))
     ]
     assert not work.verdicts("q1").exists()
+
+
+def test_the_way_out_shows_the_longest_of_the_texts_whole(tmp_path):
+    work = small.make(tmp_path, {"q1": {1: {"d1": None, "d2": None, "d3": None}}}, {"d1": "a" * 30_000, "d2": "b" * 25_000})
+    with pytest.raises(Unsettled):
+        list(worksheet.render(work, "q1"))
+    with pytest.raises(Unsettled) as left:
+        verdicts.record(work, "q1")
+    assert [line.split(":")[1].split(";")[0] for line in left.value.lines] == [" run worksheet --qid q1 --max-chars 30000"] * 2
+    list(worksheet.render(work, "q1", 30_000))
+    assert verdicts.record(work, "q1")
 
 
 def test_another_text_or_another_standard_has_to_be_shown_again(work):
