@@ -48,6 +48,12 @@ def build(work: Work, out: str | Path) -> list[str]:
     return [f"{paths.shown(out)}: {_number(len(rows), 'question')}, {_number(released, 'relevant document')}", *told]
 
 
+def line(work: Work, question: dict) -> dict:
+    """The line of the qrels that the verdicts of today give for a question; Refused where they do not stand, see `recorded.today`."""
+    file = recorded.today(work, question, recorded.hashes(work, question))
+    return _line(question, file, [(row["hop"], row["docid"]) for row in file["verdicts"] if row["accepted"]])
+
+
 def _verdicts(work: Work, questions: Mapping[str, dict], texts: Mapping[str, Hashes]) -> tuple[dict[str, dict], list[str]]:
     """The verdicts files that can be read, those of strangers too, and what is wrong with the other ones."""
     found, faults = {}, []

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from lib import files, paths
-from lib.qrels import closure, documents, pending, rendered
+from lib.qrels import closure, current, documents, pending, rendered
 from lib.qrels.apply import SHAPE, apply
 from lib.qrels.closure import Closed
 from lib.qrels.documents import Document
@@ -140,6 +140,8 @@ def export(work: Work, qrels: Path, out: Path, near_dups: Path, exact_dups: Path
         if conflicts := _conflicts(work, found):
             raise Refused(f"closure is not reached: {'; '.join(conflicts)}")
         write_lines(Path(out), [_line(one) for one in found.values()])
+        if Path(out).resolve() == work.expanded.resolve():
+            current.note(work, {qid: one.question.row for qid, one in found.items()})
     relevant = [one.origin for closed in found.values() for one in closed.expansion.included.values()]
     counts = ", ".join(f"{relevant.count(origin):,} {origin}" for origin in ("judged", "exact", "near"))
     return [f"{paths.shown(out)}: {len(found):,} questions, {len(relevant):,} relevant documents ({counts})"]

@@ -9,7 +9,7 @@ from lib import files, ids, paths
 from lib.exports import card, export
 from lib.exports.export import Set
 from lib.exports.rows import ExportError
-from lib.qrels import corpus_ids, documents
+from lib.qrels import corpus_ids, current, documents
 from lib.qrels import work as places
 from lib.qrels.build import REVIEW
 from lib.qrels.refusals import Refused
@@ -29,10 +29,12 @@ def release(work: Work, qrels: Path, outdir: Path, near_dups: Path | None, corpu
     the document it copies. needs_review.jsonl is read beside `qrels`, else in the work folder.
 
     Refused, and nothing written: no such files, a repeat, two spellings of one document, an id outside the corpus, a question
-    without documents, a text that is not cached (release without texts).
+    without documents, a text that is not cached (release without texts), the work folder's own file where verdicts or decisions
+    have changed since.
     """
     qrels = Path(qrels)
     lines = _read(qrels)
+    current.check(work, qrels, {line["qid"]: line for line in lines})
     review = next((path for path in (qrels.with_name(REVIEW), work.qrels.with_name(REVIEW)) if path.exists()), None)
     if review is None:
         raise Refused(f"there is no {REVIEW} beside {paths.shown(qrels)} or in the work folder, and the card counts its hops; run build first")

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from tabulate import tabulate
 
-from lib.qrels import decisions, documents, pending, pools, recorded, rendered, standards
+from lib.qrels import current, decisions, documents, pending, pools, recorded, rendered, standards
 from lib.qrels.refusals import Refused
 from lib.qrels.work import Work, read_lines
 
@@ -36,8 +36,11 @@ class Standing(NamedTuple):
 
 def standings(work: Work) -> list[Standing]:
     """One row a question of candidates.jsonl, in its order."""
-    built, closed = _by_question(work.qrels), _by_question(work.expanded)
-    return [_standing(work, question, built.get(qid), closed.get(qid)) for qid, question in pools.read(work).items()]
+    built, closed, kept = _by_question(work.qrels), _by_question(work.expanded), current.exported(work)
+    questions = pools.read(work)
+    built = {qid: row for qid, row in built.items() if qid in questions and current.is_built(work, questions[qid], row)}
+    closed = {qid: row for qid, row in closed.items() if qid in built and current.is_exported(work, kept, qid, built[qid])}
+    return [_standing(work, question, built.get(qid), closed.get(qid)) for qid, question in questions.items()]
 
 
 def _by_question(path: Path) -> dict[str, dict]:

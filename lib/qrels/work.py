@@ -41,6 +41,11 @@ class Work:
     def fetch_ids(self) -> Path:
         return self.expand / "fetch_ids.json"
 
+    @property
+    def exported(self) -> Path:
+        """What the expanded qrels were made of."""
+        return self.expand / "exported.json"
+
     def text(self, docid: str) -> Path:
         """The cached text of a document, and beside it, as .json, what is known of the fetch."""
         return self.folder / "docs" / f"{names.safe(docid)}.txt"
@@ -103,7 +108,7 @@ def read_json(path: Path, way_out: str):
 
 
 def read_lines(path: Path, way_out: str) -> list[dict]:
-    """The objects of a JSONL file, each with its line's number checked; blank lines are passed over."""
+    """The objects of a JSONL file; Refused, with the line, at what is no object. Blank lines are passed over."""
     try:
         lines = files.read_bytes(path).decode("utf-8").split("\n")
     except FileNotFoundError:
