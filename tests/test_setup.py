@@ -39,7 +39,7 @@ def test_the_lock_pins_every_main_and_test_package_as_pyproject_asks():
     assert unmet(["torch==2.12.0", "absent>=1"], pins("requirements.lock")) == ["torch==2.12.0", "absent>=1"]
 
 
-@pytest.mark.parametrize("extra", ["bench", "cluster", "browser"])
+@pytest.mark.parametrize("extra", ["bench", "cluster", "browser", "minilm"])
 def test_the_other_locks_hold_what_an_extra_needs_besides(extra):
     beside = pins(f"requirements-{extra}.lock")
     assert not set(beside) & set(pins("requirements.lock"))

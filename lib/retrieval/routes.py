@@ -2,11 +2,12 @@
 
 The routes of a run are those that `weights` names; one that was imported (`lib.corpus import run`) is not searched.
 
-The lexical routes go by document part (count, then search with the counts of all parts) and are merged
-by query part; dense and fusion go by query part. No list depends on where the parts are cut. Queries
-that are not kept are not searched: their rows stay, with empty lists.
+The 5-gram route goes by document part (count, then search with the counts of all parts) and is merged
+by query part; BM25 indexes by document part, and like dense and fusion it searches by query part. No list
+depends on where the parts are cut. Queries that are not kept are not searched: their rows stay, with empty lists.
 """
 
+import time
 from functools import lru_cache, partial
 from pathlib import Path
 from types import ModuleType
@@ -19,8 +20,8 @@ from lib import contracts, corpus, engine, paths, trace
 from lib.contracts import CUT, DEPTH
 from lib.corpus import imported
 from lib.engine import Stage
-from lib.retrieval import bm25, dense as dense_search, fusion, hits, lsa, ngram
-from lib.retrieval.parts import folders, lists
+from lib.retrieval import bm25_index, dense as dense_search, encode, fusion, hits, ngram
+from lib.retrieval.parts import folders, ranked
 from lib.retrieval.postings import Statistics, statistics
 
 
@@ -118,14 +119,15 @@ def _dense(shard: str, config: dict) -> dict:
 
 def _fused(shard: str, config: dict) -> dict:
     run = Path(config["run"])
-    routes = lists(run, shard, config["weights"])
+    routes, started = ranked(run, shard, config["weights"]), time.process_time()
     fused = fusion.weighted_rrf(routes, config["weights"], config["k"], CUT)
+    timing = {"fusing": round(time.process_time() - started, 6)}
     columns = {
         "doc": fused.doc, "score": fused.score, "best_rank": fused.best_rank.astype(np.int16),
         "dense_rank": fusion.rank_in(routes["dense"].doc, fused.doc),
     }
     table = contracts.table("fused", {name: contracts.as_places(values) for name, values in columns.items()})
-    return contracts.write("fused", table, run / "fused" / f"{shard}.parquet") | {"repeats": fusion.repeats(routes)}
+    return contracts.write("fused", table, run / "fused" / f"{shard}.parquet") | {"repeats": fusion.repeats(routes), "timing": timing}
 
 
 _by_document, _by_query = partial(corpus.shards, "documents"), partial(corpus.shards, "queries")
@@ -141,7 +143,6 @@ def _lexical(name: str, route: ModuleType) -> tuple[Stage, Stage, Stage]:
     )
 
 
-bm25_count, bm25_search, bm25_merge = _lexical("bm25", bm25)
 ngram_count, ngram_search, ngram_merge = _lexical("ngram", ngram)
 dense = Stage(
     "lib.retrieval.routes:dense", "hits", "hits/dense", ("documents", "queries", "vectors", "query_vectors"), (), _by_query, _dense,
@@ -150,8 +151,8 @@ fused = Stage(
     "lib.retrieval.routes:fused", "fused", "fused", lambda config: ("queries", *folders(config["weights"])), ("weights", "k"), _by_query, _fused,
 )
 SEARCHES = {
-    "dense": (lsa.document_vectors, lsa.query_vectors, dense),
-    "bm25": (bm25_count, bm25_search, bm25_merge),
+    "dense": (dense,),  # what its vectors are made by is for `encode`
+    "bm25": (bm25_index.index, bm25_index.search),
     "ngram": (ngram_count, ngram_search, ngram_merge),
 }
 
@@ -159,7 +160,7 @@ SEARCHES = {
 def search(config: dict, workers: int | str = 1) -> dict[str, int]:
     """Encode, search the routes and fuse them: bring every stage of a run up to date.
 
-    Options: `dimensions` and `seed` of the encoder, `weights` and `k` of the fusion. The dense route is
+    Options: `encoder` and what it takes (`lib.retrieval.encode.write`), `weights` and `k` of the fusion. The dense route is
     always among them, since routing goes by its ranks. Gives the repeated places of each route, as fusion counted them.
     """
     if "dense" not in config["weights"]:
@@ -168,6 +169,8 @@ def search(config: dict, workers: int | str = 1) -> dict[str, int]:
         if not imported.is_route(config["run"], name):
             if name not in SEARCHES:
                 raise ValueError(f"there is no route {name!r}: {', '.join(SEARCHES)} are searched, others come by python -m lib.corpus import run FILE --route {name}")
+            if name == "dense":
+                encode.write(config, workers)
             for stage in SEARCHES[name]:
                 engine.map(stage, config, workers)
     counted = [line["repeats"] for line in engine.map(fused, config, workers)]

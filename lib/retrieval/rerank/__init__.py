@@ -1,26 +1,28 @@
 """Scoring pairs: what reads a query and a document together and gives one number.
 
-The zero-shot reranker of the spec (Qwen3-Reranker-4B: "the same problem with the same particulars")
-takes the place of `overlap` by the parameter `scorer`; routing and tables see only scores and a name.
-Two stages by query part: `pairs`, the short ones at dense ranks 6-20, and `pool`, the probe's for its AUC.
+`scorer` names `overlap`, the sample's, or the folder of the spec's zero-shot reranker (Qwen3-Reranker-4B: "the same problem
+with the same particulars"), which `qwen` reads; routing and tables see only scores and a name.
+Two stages by query part: `pairs`, the short ones at dense ranks 6-20, and `pool`, the probe's for its AUC; `write` maps both.
 """
 
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from lib import contracts, corpus, text
+from lib import contracts, corpus, engine, paths, text
 from lib.contracts import CUT, TOP
 from lib.draw import first_by_hash
 from lib.engine import Stage
-from lib.retrieval import fusion
+from lib.retrieval import children, fusion, model_folder
 from lib.retrieval.parts import distinct_lists, folders
+from lib.retrieval.rerank import template
 
 BATCH = 512  # pairs whose texts are in memory at once
+DEFAULTS = {"instruction_file": "prompts/rerank_instruction.txt", "document_tokens": template.DOCUMENT_TOKENS, "row_tokens": 65_536}
 
 
 class Scorer(NamedTuple):
@@ -51,8 +53,49 @@ SCORERS = {scorer.name: scorer for scorer in (Scorer("overlap", overlap),)}
 def scorer(name: str) -> Scorer:
     """A scorer by its name."""
     if name not in SCORERS:
-        raise ValueError(f"there is no scorer {name!r}; take one of {', '.join(SCORERS)}")
+        raise ValueError(f"there is no scorer {name!r}; take one of {', '.join(SCORERS)}, or the folder of a Qwen3-Reranker")
     return SCORERS[name]
+
+
+def write(config: dict, workers: int | str = 1) -> None:
+    """Bring `rerank` and `rerank_pool` up to date; `config` is that of the stages, and a model takes what `prepared` says.
+
+    workers: processes; those of a model are children, one a device.
+    """
+    config = prepared(config)
+    mapped = engine.map if isinstance(config["scorer"], str) else children.map
+    for stage in (pairs, pool):
+        mapped(stage, config, workers)
+
+
+def prepared(config: dict) -> dict:
+    """The configuration of the stages: where `scorer` is a folder, it becomes all that the scores depend on, and `scorer_folder` says where.
+
+    Besides, each with its default in DEFAULTS: `instruction_file`, `document_tokens` (ids kept of a document), `row_tokens`.
+    """
+    if config["scorer"] in SCORERS or not (folder := paths.source(config["scorer"])).is_dir():
+        scorer(config["scorer"])
+        return config
+    given = DEFAULTS | {name: config[name] for name in DEFAULTS if name in config}
+    instruction = model_folder.prompt(given.pop("instruction_file"))
+    if not instruction:
+        raise ValueError("the reranker has no instruction; let instruction_file name one, such as prompts/rerank_instruction.txt")
+    known = {"name": folder.name, "sha256": model_folder.sha256(folder), "instruction": instruction}
+    return config | {"scorer": known | given, "scorer_folder": str(folder)}
+
+
+def _scorer(config: dict) -> Scorer:
+    known = config["scorer"]
+    return scorer(known) if isinstance(known, str) else _opened(config["scorer_folder"], **known)
+
+
+@lru_cache(maxsize=1)
+def _opened(folder: str, sha256: str, **known) -> Scorer:
+    """The model, once a process; ValueError where the folder is not the one that was prepared."""
+    from lib.retrieval.rerank import qwen  # torch
+
+    model_folder.check(folder, sha256)
+    return qwen.scorer(folder, **known)
 
 
 def score_pairs(by: Scorer, queries: Sequence[str], documents: Sequence[str], name: Callable[[int], tuple[str, str]]) -> np.ndarray:
@@ -94,7 +137,7 @@ def pool_pairs(lists: Sequence[np.ndarray], query: np.ndarray, source_doc: np.nd
 
 def _table(config: dict, shard: str, query: np.ndarray, doc: np.ndarray) -> pa.Table:
     """Score pairs of one part (query: rows inside the part); documents longer than `long_tokens` are cut to that many tokens."""
-    run, by = config["run"], scorer(config["scorer"])
+    run, by = config["run"], _scorer(config)
     asked, texts, tokenizer = corpus.queries(run, shard, ["qid", "text"]), corpus.Texts(run), corpus.tokenizer(run)
     length = corpus.all_documents(run, ["n_tokens"])["n_tokens"].to_numpy()
     queries, scores = asked["text"].to_pylist(), np.empty(len(query), np.float32)
