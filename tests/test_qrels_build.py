@@ -165,7 +165,7 @@ def test_every_live_hop_without_support_stays_in_needs_review_and_so_does_every_
         ("q1", 6, "Yes", None, "no document supports it"),
         ("q1", 7, "No", "needed?", "its note leaves open whether the hop is needed"),
     ]
-    assert list(small.lines(work.folder / "needs_review.jsonl")[0]) == ["qid", "hop", "text", "judgment", "note", "reason"]
+    assert list(small.lines(work.folder / "needs_review.jsonl")[0]) == ["qid", "hop", "text", "judgment", "note", "reason", "workbook_sha256"]
     line, = small.lines(work.qrels)
     assert line["votes"] == {"Supports": 1, "Partial support": 0, "Does not support": 1, "none": 4} and line["pairs"] == 6  # also what nobody judged
     by_document = {row["docid"]: row["hops"] for row in line["documents"]}

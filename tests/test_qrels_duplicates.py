@@ -167,6 +167,8 @@ def test_a_near_copy_is_judged_against_all_live_hops_and_only_an_accepted_one_le
 
 def test_an_edge_counts_from_either_end():
     assert expanded(neighbours={"b": {"a": 0.7}, "a": {}}).pending == {"b": Pending({1, 2}, "a", 0.7)}
+    for one, other in ((0.7, 0.9), (0.9, 0.7)):
+        assert expanded(neighbours={"a": {"b": one}, "b": {"a": other}}).pending["b"].jaccard == 0.9
 
 
 def test_the_parent_has_the_largest_jaccard_then_the_smallest_round_then_the_smallest_id():

@@ -54,7 +54,7 @@ def test_the_commands_of_the_readme_lead_to_closure_and_to_the_bytes_of_the_note
     (work,) = (tiny_home / "runs" / "tiny" / "qrels").iterdir()
     for name in ("qrels.jsonl", "qrels_expanded.jsonl", "needs_review.jsonl"):
         assert (unbroken / "work" / name).read_bytes() == (work / name).read_bytes()
-    assert {path.suffix for path in (unbroken / "out").iterdir()} == {".csv", ".pdf", ".png"}
+    assert {path.suffix for path in (unbroken / "out").iterdir()} == {".csv", ".pdf", ".png", ".json"}
     released = (unbroken / "released" / "qrels.trec").read_text().splitlines()
     assert released == sorted(released) and {line.split(" ")[3] for line in released} == {"1"}
 

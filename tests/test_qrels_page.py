@@ -38,7 +38,7 @@ def test_the_page_holds_the_question_its_standards_and_each_pending_document_in_
     small_qrels.cache(work, "d3", text)
     said = page.write(work, "q1")
     held = content(work, "q1")
-    assert held["question"] == "What is asked in q1?"
+    assert held["question"] == "What is asked in q1?" and held["workbook_sha256"] == "a" * 64
     assert [(hop["hop"], hop["must_state"]) for hop in held["hops"]] == [(1, "what hop 1 of q1 must state"), (2, "what hop 2 of q1 must state")]
     assert [(one["docid"], one["hops"]) for one in held["documents"]] == [("d1", [2]), ("d2", [1]), ("d3", [1])]
     assert held["documents"][2]["text"] == text

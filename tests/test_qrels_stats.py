@@ -1,6 +1,7 @@
 """The tables of the expanded qrels beside plain counts, their figures on paper, and the two steps that write them."""
 
 import csv
+import hashlib
 import json
 import math
 import re
@@ -33,7 +34,7 @@ def document(docid: str, hops: list[int], origin: str = "judged", level: int = 0
 
 def question(qid: str, documents: list[dict], near: list[dict] = (), classes: list[dict] = (), live: tuple[bool, ...] = (True, True), votes=None) -> dict:
     votes = {"Supports": 1, "Partial support": 0, "Does not support": 1, "none": 2} if votes is None else votes
-    return {"qid": qid, "hops": [{"hop": i, "text": "?", "live": alive} for i, alive in enumerate(live, 1)], "documents": documents,
+    return {"qid": qid, "workbook_sha256": "a" * 64, "hops": [{"hop": i, "text": "?", "live": alive} for i, alive in enumerate(live, 1)], "documents": documents,
             "votes": votes, "pairs": sum(votes.values()), "near": list(near), "classes": list(classes),
             "rounds": max((one["round"] for one in documents), default=0)}
 
@@ -124,7 +125,9 @@ def test_both_steps_write_csv_and_pdf_and_with_png_the_same_bytes_twice(tmp_path
             done = step(name, str(source), "--outdir", str(out), "--png", "--figwidth", "3.4")
             assert done.returncode == 0, done.stderr
             written.append({path.name: path.read_bytes() for path in out.iterdir()})
-        assert set(written[0]) == {f"{one}.{kind}" for one in names for kind in ("csv", "pdf", "png")} and written[0] == written[1]
+        assert set(written[0]) == {f"{name}.json", *(f"{one}.{kind}" for one in names for kind in ("csv", "pdf", "png"))} and written[0] == written[1]
+        sources = {"made from": {source.name: hashlib.sha256(source.read_bytes()).hexdigest()}, "workbooks": ["a" * 64]}
+        assert json.loads(written[0][f"{name}.json"]) == sources
     with open(tmp_path / "near-dup-1" / "near_acceptance.csv", newline="") as handle:
         assert [row["share"] for row in csv.DictReader(handle)] == ["0.5", "", "1.0", "", "", "0.0"]
 

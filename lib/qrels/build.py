@@ -121,7 +121,7 @@ def _reviews(question: dict, accepted: list[tuple[int, str]], has_verdicts: bool
             reasons.append("its note leaves open whether the hop is needed")
         if reasons:
             kept = {key: hop[key] for key in ("hop", "text", "judgment", "note")}
-            yield {"qid": question["qid"], **kept, "reason": "; ".join(reasons)}
+            yield {"qid": question["qid"], **kept, "reason": "; ".join(reasons), "workbook_sha256": question["workbook_sha256"]}
 
 
 def _line(question: dict, file: dict, accepted: list[tuple[int, str]]) -> dict:

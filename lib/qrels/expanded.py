@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-from lib import paths
+from lib import files, paths
 from lib.qrels.refusals import Refused
 from lib.qrels.work import read_lines
 
-FIELDS = ("qid", "hops", "documents", "votes", "pairs", "near", "classes", "rounds")
+FIELDS = ("qid", "workbook_sha256", "hops", "documents", "votes", "pairs", "near", "classes", "rounds")
 
 
 def read(path: Path) -> list[dict]:
@@ -19,3 +19,8 @@ def read(path: Path) -> list[dict]:
     if not rows:
         raise Refused(f"{paths.shown(path)} holds no question; run expand export first")
     return rows
+
+
+def sources(path: Path, rows: list[dict]) -> dict:
+    """The hashes of what tables of these questions are made from: the file, and the reviewer's workbooks behind it."""
+    return {"made from": {Path(path).name: files.sha256(path)}, "workbooks": sorted({row["workbook_sha256"] for row in rows})}

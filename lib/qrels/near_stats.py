@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import binomtest
 
-from lib import buckets
+from lib import buckets, files
 from lib.qrels import charts, expanded
 
 STEP = 20  # buckets of Jaccard are a twentieth wide
@@ -71,5 +71,7 @@ TABLES = {"expansion_gain": gain, "near_acceptance": acceptance, "rounds_to_clos
 
 
 def write(source: Path, outdir: Path, figwidth: float = charts.WIDTH, png: bool = False) -> list[str]:
-    """Write a CSV and a figure for each table of this page into `outdir`."""
-    return charts.write({name: made(expanded.read(source)) for name, made in TABLES.items()}, outdir, figwidth, png)
+    """Write a CSV and a figure for each table of this page into `outdir`, and `near-dup.json`: what they were made from."""
+    rows = expanded.read(source)
+    files.write_json(outdir / "near-dup.json", expanded.sources(source, rows))
+    return charts.write({name: made(rows) for name, made in TABLES.items()}, outdir, figwidth, png)

@@ -11,7 +11,8 @@ VARIABLES = """Each option beats its variable:
   QRELS_NEAR_DUP_DIR  the folder of near-duplicate Parquet     --near-dup-dir
   QRELS_EXACT_DUPS    the exact-duplicate groups               --exact-dups
   QRELS_WORK_DIR      where every step writes (work)           --work-dir"""
-NEXT = "candidates, fetch, worksheet, verdicts, build, then expand scan, fetch, expand render and expand apply until closure, expand export, stats, near-dup, release"
+NEXT = ("candidates, fetch, worksheet, verdicts, build, then expand scan, fetch, expand render and expand apply until closure, expand export, "
+        "stats, near-dup, release")
 
 
 def _whole(text: str) -> int:
@@ -93,12 +94,12 @@ def parser() -> argparse.ArgumentParser:
         epilog=f"In this order: {NEXT}.\n\n{VARIABLES}", formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     steps = _Steps(found)
-    step = steps.add("candidates", "make one candidate pool a question", "the workbook, the verified questions and overrides.json", "candidates.jsonl")
+    step = steps.add("candidates", "make one candidate pool a question", "the workbook, the verified questions, overrides.json and, for its quotes, docs/", "candidates.jsonl")
     _variable(step, "--workbook", "QRELS_WORKBOOK", "the reviewer's workbook, .xlsm or .xlsx; it is never saved")
     _variable(step, "--questions", "QRELS_QUESTIONS", "the verified questions, one JSON object a line")
     step.add_argument("--columns", type=Path, metavar="FILE", help="JSON: the sheets and headers of this workbook, where they are not the usual ones")
 
-    step = steps.add("fetch", "cache the full text of documents", "candidates.jsonl, or a list of ids", "docs/")
+    step = steps.add("fetch", "cache the full text of documents", "candidates.jsonl, or a list of ids such as expand/fetch_ids.json", "docs/")
     which = step.add_mutually_exclusive_group(required=True)
     which.add_argument("--all", action="store_true", help="every document of every pool")
     which.add_argument("--qid", metavar="Q", help="the documents of one pool")
@@ -109,49 +110,57 @@ def parser() -> argparse.ArgumentParser:
     step.add_argument("--tries", type=_positive, default=3, metavar="N", help="tries a document (%(default)s)")
 
     step = steps.add("worksheet", "show what one question still needs judged, standards first, in full text",
-                     "candidates.jsonl, standards/Q.json and docs/", "rendered/Q.json: what was shown whole; with --html also worksheets/Q.html")
+                     "candidates.jsonl, standards/Q.json, verdicts/Q.json, docs/ and, with --html, rejections/Q.json",
+                     "rendered/Q.json: what was shown whole; with --html also worksheets/Q.html")
     step.add_argument("--qid", required=True, metavar="Q")
     step.add_argument("--html", action="store_true", help="a page to judge in a browser, instead of text")
     _cut(step)
 
     step = steps.add("verdicts", "record rejections, and accept by silence what was shown whole",
-                     "candidates.jsonl, overrides.json, standards/, rejections/, rendered/ and docs/", "verdicts/Q.json")
+                     "candidates.jsonl, standards/, rejections/, rendered/, docs/ and earlier verdicts/", "verdicts/Q.json")
     which = step.add_mutually_exclusive_group(required=True)
     which.add_argument("--all", action="store_true", help="every question that was judged: it has a rejections file, or nothing is pending")
     which.add_argument("--qid", metavar="Q", help="one question; without a rejections file all that was shown whole is accepted")
 
-    step = steps.add("build", "make qrels of candidates and verdicts", "candidates.jsonl, verdicts/ and docs/",
+    step = steps.add("build", "make qrels of candidates and verdicts", "candidates.jsonl, standards/, rejections/, verdicts/ and docs/",
                      "FILE, and needs_review.jsonl beside it: each live hop without support")
     step.add_argument("--out", type=Path, metavar="FILE", help="(qrels.jsonl of the work folder)")
 
     text = "extend qrels over exact and near duplicates, to closure"
-    inner = _Steps(steps.parsers.add_parser("expand", help=text, description=f"{text[0].upper()}{text[1:]}: scan, render, apply, until nothing is left; then export."), "inner")
-    step = inner.add("scan", "find the copies that are left to judge", "FILE, expand/decisions/ and the duplicate files",
-                     "expand/pending/, expand/fetch_ids.json and a cache of the rows found")
+    whole = (f"{text[0].upper()}{text[1:]}: scan, render, apply, until nothing is left; then export. Reads what build wrote, the duplicate files, "
+             "standards/ and docs/. Writes expand/, rendered/ and qrels_expanded.jsonl.")
+    inner = _Steps(steps.parsers.add_parser("expand", help=text, description=whole), "inner")
+    step = inner.add("scan", "find the copies that are left to judge", "FILE, expand/decisions/, standards/, docs/ and the duplicate files",
+                     "expand/pending/, expand/fetch_ids.json and, to find rows again, expand/near/")
     _qrels(step)
     _near_dups(step)
     _exact_dups(step)
     step = inner.add("render", "show the copies of one question that are left to judge, against all its live hops",
-                     "FILE, expand/pending/Q.json, standards/Q.json and docs/", "rendered/Q.json: what was shown whole")
+                     "FILE, expand/pending/Q.json, expand/decisions/Q.json, standards/Q.json and docs/", "rendered/Q.json: what was shown whole")
     step.add_argument("--qid", required=True, metavar="Q")
     _qrels(step)
     _cut(step)
-    step = inner.add("apply", "take explicit decisions on copies", "DECISIONS, expand/pending/Q.json, rendered/Q.json and docs/",
+    step = inner.add("apply", "take explicit decisions on copies",
+                     "DECISIONS, FILE as it was scanned, expand/pending/Q.json, rendered/Q.json, standards/Q.json and docs/",
                      "expand/decisions/Q.json")
     step.add_argument("--qid", required=True, metavar="Q")
     step.add_argument("--decisions", type=Path, required=True, metavar="DECISIONS",
                       help='JSON: {docid: {"hops": [...], "sentence": "...", "contrast": "..."}}, no hops for a rejection')
-    step = inner.add("export", "write the qrels closed over duplicates; refuses before closure", "what scan reads",
-                     "OUT: one line a question, with the origin of each document")
+    step = inner.add("export", "write the qrels closed over duplicates; refuses before closure",
+                     "FILE, expand/decisions/, standards/, docs/ and the duplicate files, by expand/near/",
+                     "OUT: one line a question, with the origin of each document; and expand/exported.json: what it was made of")
     _qrels(step)
     _near_dups(step)
     _exact_dups(step)
     step.add_argument("--out", type=Path, metavar="OUT", help="(qrels_expanded.jsonl of the work folder)")
 
-    _figures(steps.add("stats", "draw how documents, hops and votes are distributed", "FILE", "CSV and PDF into DIR"))
-    _figures(steps.add("near-dup", "draw what the expansion added, and which near copies were accepted", "FILE", "CSV and PDF into DIR"))
+    _figures(steps.add("stats", "draw how documents, hops and votes are distributed", "FILE", "CSV and PDF into DIR, and stats.json: the hashes of FILE and workbook"))
+    _figures(steps.add("near-dup", "draw what the expansion added, and which near copies were accepted", "FILE",
+                       "CSV and PDF into DIR, and near-dup.json: the hashes of FILE and workbook"))
 
-    step = steps.add("release", "write the released files: per question, without per-hop data", "FILE, needs_review.jsonl, docs/ and the ids of the corpus",
+    step = steps.add("release", "write the released files: per question, without per-hop data",
+                     "FILE, needs_review.jsonl, docs/ and the ids of the corpus; and, to see whether FILE is of today, candidates.jsonl, "
+                     "standards/, rejections/, verdicts/, expand/exported.json and the decisions",
                      "DIR: TREC qrels, a BEIR folder, JSONL, a data card and a manifest of hashes")
     step.add_argument("file", type=Path, nargs="?", help="what expand export wrote (qrels_expanded.jsonl of the work folder)")
     step.add_argument("--outdir", type=Path, required=True, metavar="DIR")

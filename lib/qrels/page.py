@@ -87,6 +87,7 @@ def _content(work: Work, question: dict, bars: dict[int, Standard], shown: list[
     } for hop in question["hops"]]
     content = {
         "qid": qid, "question": question["question"], "question_sha256": pools.sha256(question), "workbook": question["workbook"],
+        "workbook_sha256": question["workbook_sha256"],
         "file": work.rejections(qid).name, "command": f"python -m lib.qrels verdicts --qid {shlex.quote(qid)}",
         "hops": hops, "documents": shown, "gaps": gaps, "rejections": _rejections(work.rejections(qid)),
     }
