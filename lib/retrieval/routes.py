@@ -2,12 +2,11 @@
 
 The routes of a run are those that `weights` names; one that was imported (`lib.corpus import run`) is not searched.
 
-The 5-gram route goes by document part (count, then search with the counts of all parts) and is merged
-by query part; BM25 indexes by document part, and like dense and fusion it searches by query part. No list
-depends on where the parts are cut. Queries that are not kept are not searched: their rows stay, with empty lists.
+The lexical routes go by document part (count, then search with the counts of all parts) and are merged
+by query part; dense and fusion go by query part. No list depends on where the parts are cut. Queries
+that are not kept are not searched: their rows stay, with empty lists.
 """
 
-import time
 from functools import lru_cache, partial
 from pathlib import Path
 from types import ModuleType
@@ -20,8 +19,8 @@ from lib import contracts, corpus, engine, paths, trace
 from lib.contracts import CUT, DEPTH
 from lib.corpus import imported
 from lib.engine import Stage
-from lib.retrieval import bm25_index, dense as dense_search, encode, fusion, hits, ngram
-from lib.retrieval.parts import folders, ranked
+from lib.retrieval import bm25, dense as dense_search, encode, fusion, hits, ngram
+from lib.retrieval.parts import folders, lists
 from lib.retrieval.postings import Statistics, statistics
 
 
@@ -119,15 +118,14 @@ def _dense(shard: str, config: dict) -> dict:
 
 def _fused(shard: str, config: dict) -> dict:
     run = Path(config["run"])
-    routes, started = ranked(run, shard, config["weights"]), time.process_time()
+    routes = lists(run, shard, config["weights"])
     fused = fusion.weighted_rrf(routes, config["weights"], config["k"], CUT)
-    timing = {"fusing": round(time.process_time() - started, 6)}
     columns = {
         "doc": fused.doc, "score": fused.score, "best_rank": fused.best_rank.astype(np.int16),
         "dense_rank": fusion.rank_in(routes["dense"].doc, fused.doc),
     }
     table = contracts.table("fused", {name: contracts.as_places(values) for name, values in columns.items()})
-    return contracts.write("fused", table, run / "fused" / f"{shard}.parquet") | {"repeats": fusion.repeats(routes), "timing": timing}
+    return contracts.write("fused", table, run / "fused" / f"{shard}.parquet") | {"repeats": fusion.repeats(routes)}
 
 
 _by_document, _by_query = partial(corpus.shards, "documents"), partial(corpus.shards, "queries")
@@ -143,6 +141,7 @@ def _lexical(name: str, route: ModuleType) -> tuple[Stage, Stage, Stage]:
     )
 
 
+bm25_count, bm25_search, bm25_merge = _lexical("bm25", bm25)
 ngram_count, ngram_search, ngram_merge = _lexical("ngram", ngram)
 dense = Stage(
     "lib.retrieval.routes:dense", "hits", "hits/dense", ("documents", "queries", "vectors", "query_vectors"), (), _by_query, _dense,
@@ -152,7 +151,7 @@ fused = Stage(
 )
 SEARCHES = {
     "dense": (dense,),  # what its vectors are made by is for `encode`
-    "bm25": (bm25_index.index, bm25_index.search),
+    "bm25": (bm25_count, bm25_search, bm25_merge),
     "ngram": (ngram_count, ngram_search, ngram_merge),
 }
 
