@@ -114,6 +114,7 @@ def accept(*hops, live=(1, 2)):
 @example(({"a": {3}}, {1}, [{"a", "b"}], {"b": {"b": 1.0}, "a": {}}, {"b": accept(2)}, {"b": {3}}))
 @example(({"a": {1}}, set(), [], {"a": {"b": 1.0}}, {}, {}))
 @example(({"a": {1}}, {1, 2}, [{"b", "c"}], {"a": {"b": 0.7}, "b": {"c": 1.0}}, {"b": accept(1, live=(1,))}, {}))  # a copy is no parent
+@example(({"a": {1}}, {1, 2}, [{"b", "c"}], {"a": {"b": 0.7, "d": 0.8}, "d": {"c": 0.9}}, {"b": accept(1), "d": accept(2)}, {}))  # c is nearer, later
 def test_the_expansion_is_that_of_the_rules_one_document_at_a_time(world):
     found = expand(*world)
     included, pending, near, rounds, missing = expand_slowly(*world)
