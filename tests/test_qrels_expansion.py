@@ -128,6 +128,21 @@ def test_a_copy_that_only_its_text_gives_away_is_one_text_once_it_is_cached(tmp_
     assert sorted(pending(copies, "q1")) == [B, E]  # C came unread, E is near it
 
 
+def test_a_text_that_the_judging_loop_rejected_is_not_asked_for_under_another_name(tmp_path):
+    copies = small(tmp_path, row={"rejected": {E: [1, 2]}}, texts=dict.fromkeys((C, E), "One text.\n"))
+    assert sorted(shown(copies)) == [B, C]  # nothing but its text says that C is E
+    scan(copies)
+    assert sorted(pending(copies, "q1")) == [B]
+
+
+def test_a_decision_counts_although_its_text_is_no_longer_cached(tmp_path):
+    copies = small(tmp_path)
+    shown(copies)
+    apply(copies, {docid: decision(copies, docid, []) for docid in (B, C)})
+    copies.work.text(B).unlink()
+    assert scan(copies) == [expansion.CLOSED]
+
+
 def test_a_decision_for_each_document_and_one_left_out_stays_pending(tmp_path):
     copies = small(tmp_path)
     shown(copies)
