@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import numpy as np
+
 from lib import contracts
 from lib.retrieval import hits
 from lib.retrieval.hits import Hits
@@ -15,6 +17,12 @@ def folders(routes) -> tuple[str, ...]:
 def lists(run: str | Path, shard: str, routes) -> dict[str, Hits]:
     """The lists of the named routes for one part of queries, as they are stored: an imported one may repeat a document."""
     return {name: hits.from_table(contracts.read_part("hits", Path(run) / "hits" / name / f"{shard}.parquet")) for name in routes}
+
+
+def ranked(run: str | Path, shard: str, routes) -> dict[str, Hits]:
+    """The same without their scores, which are float32[queries, 0]: what a fusion reads."""
+    found = {name: contracts.read_part("hits", Path(run) / "hits" / name / f"{shard}.parquet", ["doc"])["doc"] for name in routes}
+    return {name: Hits(doc := contracts.places(column), np.empty((len(doc), 0), np.float32)) for name, column in found.items()}
 
 
 def distinct_lists(run: str | Path, shard: str, routes) -> dict[str, Hits]:

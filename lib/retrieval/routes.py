@@ -7,6 +7,7 @@ by query part; dense and fusion go by query part. No list depends on where the p
 that are not kept are not searched: their rows stay, with empty lists.
 """
 
+import time
 from functools import lru_cache, partial
 from pathlib import Path
 from types import ModuleType
@@ -20,7 +21,7 @@ from lib.contracts import CUT, DEPTH
 from lib.corpus import imported
 from lib.engine import Stage
 from lib.retrieval import bm25, dense as dense_search, encode, fusion, hits, ngram
-from lib.retrieval.parts import folders, lists
+from lib.retrieval.parts import folders, ranked
 from lib.retrieval.postings import Statistics, statistics
 
 
@@ -118,14 +119,15 @@ def _dense(shard: str, config: dict) -> dict:
 
 def _fused(shard: str, config: dict) -> dict:
     run = Path(config["run"])
-    routes = lists(run, shard, config["weights"])
+    routes, started = ranked(run, shard, config["weights"]), time.process_time()
     fused = fusion.weighted_rrf(routes, config["weights"], config["k"], CUT)
+    timing = {"fusing": round(time.process_time() - started, 6)}
     columns = {
         "doc": fused.doc, "score": fused.score, "best_rank": fused.best_rank.astype(np.int16),
         "dense_rank": fusion.rank_in(routes["dense"].doc, fused.doc),
     }
     table = contracts.table("fused", {name: contracts.as_places(values) for name, values in columns.items()})
-    return contracts.write("fused", table, run / "fused" / f"{shard}.parquet") | {"repeats": fusion.repeats(routes)}
+    return contracts.write("fused", table, run / "fused" / f"{shard}.parquet") | {"repeats": fusion.repeats(routes), "timing": timing}
 
 
 _by_document, _by_query = partial(corpus.shards, "documents"), partial(corpus.shards, "queries")
