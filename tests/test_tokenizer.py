@@ -112,9 +112,10 @@ def test_blocks_change_nothing(block, monkeypatch):
     assert len(list(tokenizer.read(tokenizer.of(texts)))) > 1
 
 
-def test_a_word_twice_in_a_vocabulary_is_refused():
-    with pytest.raises(ValueError, match="3 words are 2 distinct lowered words; a vocabulary holds each once"):
-        tokenizer.of_words(["a", "b", "b"])
+@pytest.mark.parametrize("words", [["a", "b", "b"], ["b", "a"], ["a b"], [""]])
+def test_what_is_no_vocabulary_is_refused(words):
+    with pytest.raises(ValueError, match=f"{len(words)} words are no vocabulary; its words are lowered, distinct and ascending by bytes"):
+        tokenizer.of_words(words)
 
 
 def test_a_vocabulary_grows_with_its_words():

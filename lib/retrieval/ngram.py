@@ -2,70 +2,134 @@
 
 A document's score is the sum of idf(g) over the distinct word n-grams g that it shares with the
 query; idf as in BM25, rounded to a multiple of 2^-32 so that the sum is one of integers.
-N-grams are numbered step by step, pair of words, triple, ...: exact, nothing is hashed.
+The n-grams of all queries are read first; then one pass over the documents keeps, of each, only those that some
+query holds (lib.retrieval.grams). A hash finds them and their words decide, so that nothing is merged.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
-from lib.retrieval import bm25, postings
+from lib.retrieval import bm25, grams, postings, tokenizer
 from lib.retrieval.hits import Hits
 from lib.retrieval.postings import Groups, Postings, Statistics
 
 N = 5
 UNIT = 2.0**-32
+TEXTS = 2048  # documents that are encoded and read by one thread at a time
+
+Documents = Sequence[str] | pa.Array | pa.ChunkedArray
 
 
 class Queries(NamedTuple):
-    """The distinct n-grams of each query.
+    """The distinct n-grams of each query, numbered in the order of their words; a gram's words are `word[at[gram]:at[gram] + n]`."""
 
-    `steps[i]` holds, ascending, the codes (number of the first i + 1 words' gram) * words + (next word)
-    of all grams of i + 2 words in the queries; a gram's number is its place there.
-    """
-
-    vocabulary: dict[str, int]
-    steps: list[np.ndarray]
+    n: int
+    vocabulary: tokenizer.Vocabulary
+    key: np.ndarray  # uint64[words of the vocabulary], as lib.retrieval.tokenizer.Words has them
+    word: np.ndarray  # int32, the word numbers of all queries end to end
+    at: np.ndarray  # int32[grams]
+    slots: np.ndarray  # uint64[2**m], the table of lib.retrieval.grams
+    bits: np.ndarray  # uint64[2**m], its filter
     units: Groups
-    size: int  # how many distinct n-grams
+
+    @property
+    def size(self) -> int:
+        """How many distinct n-grams."""
+        return len(self.at)
 
 
-def _longer(gram, at, size: int, word, text, words: int):
-    """Codes of the grams one word longer than those that start `at`, where the text goes on with a known word."""
-    end = np.minimum(at + size, len(word) - 1)
-    on = (at + size < len(word)) & (text[end] == text[at]) & (word[end] >= 0)
-    return gram[on] * words + word[end[on]], at[on]
+class Found(NamedTuple):
+    """The n-grams of some documents that queries hold, as they stand there: documents ascending, repeats too."""
+
+    unit: np.ndarray  # int32
+    doc: np.ndarray  # int32, rows among these documents
+    length: np.ndarray  # int64[documents], in words
 
 
-def read_queries(texts: Sequence[str], n: int = N) -> Queries:
+def read_queries(texts: Documents, n: int = N) -> Queries:
     """Number the n-grams of the queries; a query of fewer than n words has none and finds nothing."""
     if n < 1:
         raise ValueError(f"n is {n}; an n-gram has at least 1 word")
-    known = postings.vocabulary(texts)
-    word, length = postings.words(texts, known)
-    text = np.repeat(np.arange(len(texts)), length)
-    gram, at, steps = word.astype(np.int64), np.arange(len(word)), []
-    for size in range(1, n):
-        code, at = _longer(gram, at, size, word, text, len(known))
-        codes, gram = np.unique(code, return_inverse=True)
-        steps.append(codes)
-    size = len(steps[-1]) if steps else len(known)
-    return Queries(known, steps, postings.group(text[at], gram, len(texts), size), size)
+    known, word, length = tokenizer.numbered(tokenizer.of(texts))
+    first = np.concatenate([np.zeros(1, np.int64), np.cumsum(length)])
+    windows = int(np.maximum(length - n + 1, 0).sum())
+    key, held = np.empty(known.size, np.uint64), known.slot_key > 0
+    key[known.slot_word[held]] = known.slot_key[held]
+    slots = np.zeros(1 << max(4, (windows + windows // 2).bit_length()), np.uint64)
+    bits = np.zeros(1 << max(1, (windows // 4).bit_length()), np.uint64)  # 16 to 32 bits a gram, two of them set
+    at, gram = np.empty(windows, np.int32), np.empty(len(word), np.int32)
+    at = at[: grams.number(word, first, key, n, slots, bits, at, gram)]
+    at = grams.renumber(grams.by_words(word, at, n, known.size), slots, at, gram)
+    start, member, count = np.empty(len(first), np.int64), np.empty(windows, np.int32), np.empty(windows, np.int64)
+    held = grams.distinct(gram, first, start, member, count)
+    return Queries(n, known, key, word, at, slots, bits, Groups(start, member[:held].copy(), count[:held].copy()))
 
 
-def index(texts: Sequence[str], queries: Queries) -> Postings:
+def _find(texts: Documents, queries: Queries, first: int) -> Found:
+    """What the documents from row `first` on hold, TEXTS of them at most."""
+    parts = [Found(np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0, np.int64))]
+    for row, block in tokenizer.read(tokenizer.of(texts[first : first + TEXTS])):
+        at, hashes = np.empty(len(block.key), np.int32), np.empty(len(block.key), np.uint64)
+        kept = grams.sift(block.key, queries.n, queries.bits, at, hashes)
+        unit, doc = np.empty(kept, np.int32), np.empty(kept, np.int32)
+        found = grams.match(
+            at[:kept], hashes[:kept], *block, first + row, queries.n, queries.slots, queries.at, queries.word,
+            queries.key, queries.vocabulary.data, queries.vocabulary.start, unit, doc,
+        )
+        parts.append(Found(unit[:found], doc[:found], np.diff(block.first)))
+    return _joined(parts)
+
+
+def _joined(parts: Sequence[Found]) -> Found:
+    return Found(*map(np.concatenate, zip(*parts, strict=True)))
+
+
+def find(texts: Documents, queries: Queries, threads: int = 1) -> Found:
+    """The n-grams of the queries in the documents, in one pass."""
+    firsts, here = range(0, max(len(texts), 1), TEXTS), partial(_find, texts, queries)
+    if threads == 1 or len(firsts) == 1:
+        return _joined([here(first) for first in firsts])
+    with ThreadPoolExecutor(threads) as pool:
+        return _joined(list(pool.map(here, firsts)))
+
+
+def _grouped(found: Found, units: int) -> Postings:
+    """The postings of what was found: documents by n-gram, ascending, each once and counted."""
+    start = np.zeros(units + 1, np.int64)
+    grams.add(found.unit, start)
+    np.cumsum(start, out=start)
+    member, count = np.empty(len(found.doc), np.int32), np.empty(len(found.doc), np.int64)
+    grams.place(found.unit, found.doc, start[:-1].copy(), member)
+    kept = grams.once(start, member, count)
+    return Postings(Groups(start, member[:kept].copy(), count[:kept].copy()), found.length)
+
+
+def index(texts: Documents, queries: Queries, threads: int = 1) -> Postings:
     """The postings of one document part for the n-grams of the queries."""
-    word, length = postings.words(texts, queries.vocabulary)
-    text = np.repeat(np.arange(len(texts)), length)
-    at = np.flatnonzero(word >= 0)
-    gram = word[at].astype(np.int64)
-    for size, codes in enumerate(queries.steps, 1):
-        code, at = _longer(gram, at, size, word, text, len(queries.vocabulary))
-        gram = np.searchsorted(codes, code)
-        found = np.append(codes, -1)[gram] == code
-        gram, at = gram[found], at[found]
-    return Postings(postings.group(gram, text[at], queries.size, len(texts)), length)
+    return _grouped(find(texts, queries, threads), queries.size)
+
+
+def index_shards(shards: Iterable[Documents], queries: Queries, threads: int = 1) -> Postings:
+    """The postings of documents that come shard by shard: of a shard only what was found in it is kept."""
+    parts, rows = [Found(np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0, np.int64))], 0
+    for texts in shards:
+        found = find(texts, queries, threads)
+        parts.append(found._replace(doc=found.doc + np.int32(rows)))
+        rows += len(found.length)
+    return _grouped(_joined(parts), queries.size)
+
+
+def idfs(known: Statistics) -> np.ndarray:
+    """int64[units]: the idf of each n-gram in units of 2^-32, from the scalar logarithm of each df that occurs."""
+    number = np.zeros(int(known.df.max(initial=0)) + 1, np.int64)
+    for df in np.flatnonzero(np.bincount(known.df, minlength=1)).tolist():
+        number[df] = round(bm25.idf(known.documents, df) / UNIT)
+    return number[known.df]
 
 
 def search(part: Postings, known: Statistics, queries: Queries, k: int, removed=None, row: int = 0, threads: int = 1) -> Hits:
@@ -73,16 +137,15 @@ def search(part: Postings, known: Statistics, queries: Queries, k: int, removed=
 
     `known` holds the statistics of the whole corpus before removal.
     """
-    idfs = np.array([round(bm25.idf(known.documents, df) / UNIT) for df in known.df.tolist()], np.int64)
     once = np.ones(len(part.units.member), np.int64)
-    return postings.search(part, queries.units, idfs[queries.units.member], once, UNIT, k, removed, row, threads)
+    return postings.search(part, queries.units, idfs(known)[queries.units.member], once, UNIT, k, removed, row, threads)
 
 
-def top(texts: Sequence[str], queries: Sequence[str], k: int = 100, removed=None, n: int = N, threads: int = 1) -> Hits:
+def top(texts: Documents, queries: Documents, k: int = 100, removed=None, n: int = N, threads: int = 1) -> Hits:
     """The best k documents of each query by shared word n-grams, each counted once.
 
     `removed` (bool[documents]) takes documents out of the result, not out of the statistics.
     """
     asked = read_queries(queries, n)
-    part = index(texts, asked)
+    part = index(texts, asked, threads)
     return search(part, postings.statistics(part), asked, k, removed, threads=threads)

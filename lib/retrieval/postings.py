@@ -5,13 +5,11 @@ only their units are indexed and counted. Statistics are sums: they add over doc
 """
 
 from collections.abc import Iterable, Sequence
-from itertools import repeat
 from typing import NamedTuple
 
 import numpy as np
 
-from lib import text
-from lib.retrieval import hits, kernels
+from lib.retrieval import hits, kernels, tokenizer
 from lib.retrieval.hits import Hits
 
 
@@ -47,17 +45,13 @@ def group(key: np.ndarray, member: np.ndarray, keys: int, members: int) -> Group
 
 def vocabulary(queries: Iterable[str]) -> dict[str, int]:
     """The distinct words of the queries, numbered in the order of their bytes."""
-    return {word: number for number, word in enumerate(sorted({word for query in queries for word in text.tokens(query)}))}
+    known = tokenizer.vocabulary(tokenizer.of(list(queries)))
+    return {word: number for number, word in enumerate(tokenizer.listed(known))}
 
 
 def words(texts: Sequence[str], known: dict[str, int]) -> tuple[np.ndarray, np.ndarray]:
     """The word numbers of all texts end to end (-1: not known), and the length of each text in words."""
-    numbers, length = [np.empty(0, np.int32)], np.zeros(len(texts), np.int64)
-    for i, one in enumerate(texts):
-        found = text.tokens(one)
-        length[i] = len(found)
-        numbers.append(np.fromiter(map(known.get, found, repeat(-1)), np.int32, len(found)))
-    return np.concatenate(numbers), length
+    return tokenizer.words(tokenizer.of(texts), tokenizer.of_words(known))
 
 
 def statistics(postings: Postings) -> Statistics:

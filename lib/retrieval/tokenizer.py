@@ -107,41 +107,62 @@ def read(texts: Texts) -> Iterator[tuple[int, Words]]:
         yield a, Words(clean, edge[: 2 * words], key[:words], first)
 
 
-def _sorted(words: Sequence[bytes]) -> Vocabulary:
-    """The vocabulary of distinct lowered words, which come ascending."""
-    texts = _joined([np.frombuffer(b"".join(words), np.uint8)], np.fromiter(map(len, words), np.int64, len(words)))
-    data, start, slot_key, slot_word, known = _table(1 << max(4, (2 * len(words)).bit_length()), len(texts.data))
+def _empty(places: int, room: int) -> Vocabulary:
+    """A table of 2**n places, half of which may be taken, with room for the bytes of its words."""
+    return Vocabulary(np.empty(room, np.uint8), np.zeros(places // 2 + 1, np.int64), np.zeros(places, np.uint64), np.zeros(places, np.int32))
+
+
+def _collected(table: Vocabulary, known: int, block: Words) -> tuple[Vocabulary, int, np.ndarray]:
+    """The table, or a larger one, with the words of a block; how many it then holds, numbered as they came; the number of each word of the block."""
+    number, at = np.empty(len(block.key), np.int32), 0
+    while True:
+        at, known = word_kernels.collect(*block[:3], at, known, *table, number)
+        if at == len(number):
+            return table, known, number
+        larger, moved = _empty(2 * len(table.slot_key), 2 * len(table.data) + int(block.edge[2 * at + 1] - block.edge[2 * at])), 0
+        for _, words in read(Texts(table.data, table.start[: known + 1])):
+            larger, moved, _ = _collected(larger, moved, words)
+        table = larger
+
+
+def _in_order(table: Vocabulary, known: int, number: np.ndarray) -> Vocabulary:
+    """The words of a table in the order of their bytes; `number` is changed to their new numbers."""
+    data, start, *slots = table
+    prefix = np.empty(known, np.uint64)
+    word_kernels.prefixes(data, start, prefix)
+    order = np.argsort(prefix)
+    turns = np.flatnonzero(np.diff(prefix[order], prepend=np.uint64(0), append=np.uint64(0)))  # no prefix is 0
+    for i in np.flatnonzero(np.diff(turns) > 1).tolist():  # long words with the same first eight bytes
+        first, end = turns[i : i + 2].tolist()
+        order[first:end] = sorted(order[first:end].tolist(), key=lambda word: data[start[word] : start[word + 1]].tobytes())
+    new_data, new_start = np.empty(start[known], np.uint8), np.zeros(known + 1, np.int64)
+    word_kernels.put_in_order(order, data, start, new_data, new_start, *slots, number)
+    return Vocabulary(new_data, new_start, *slots)
+
+
+def numbered(texts: Texts) -> tuple[Vocabulary, np.ndarray, np.ndarray]:
+    """The vocabulary of texts, and what `words` gives with it, in one reading."""
+    table, known, numbers, length = _empty(1 << 12, 1 << 15), 0, [np.empty(0, np.int32)], [np.empty(0, np.int64)]
     for _, block in read(texts):
-        _, known = word_kernels.collect(*block[:3], 0, known, data, start, slot_key, slot_word)
-    if known != len(words):
-        raise ValueError(f"{len(words)} words are {known} distinct lowered words; a vocabulary holds each once")
-    return Vocabulary(data, start[: known + 1], slot_key, slot_word)
-
-
-def _table(places: int, room: int):
-    """An empty table of 2**n places, half of which may be filled, with room for the bytes of its words."""
-    return np.empty(room, np.uint8), np.zeros(places // 2 + 2, np.int64), np.zeros(places, np.uint64), np.zeros(places, np.int32), 0
-
-
-def of_words(words: Iterable[str]) -> Vocabulary:
-    """The vocabulary of distinct lowered words, which come ascending."""
-    return _sorted([word.encode() for word in words])
+        table, known, number = _collected(table, known, block)
+        numbers.append(number)
+        length.append(np.diff(block.first))
+    number = np.concatenate(numbers)
+    return _in_order(table, known, number), number, np.concatenate(length)
 
 
 def vocabulary(texts: Texts) -> Vocabulary:
     """The distinct words of texts, numbered in the order of their bytes."""
-    data, start, slot_key, slot_word, known = _table(1 << 12, 1 << 14)
-    for _, block in read(texts):
-        at = 0
-        while at < len(block.key):
-            at, known = word_kernels.collect(*block[:3], at, known, data, start, slot_key, slot_word)
-            if at < len(block.key):  # more room: the words so far go into a table of twice the places
-                found = Vocabulary(data, start[: known + 1], slot_key, slot_word)
-                longest = int(block.edge[2 * at + 1] - block.edge[2 * at])
-                data, start, slot_key, slot_word, known = _table(2 * len(slot_key), 2 * len(data) + longest)
-                for _, again in read(Texts(found.data, found.start)):
-                    _, known = word_kernels.collect(*again[:3], 0, known, data, start, slot_key, slot_word)
-    return _sorted(sorted(_bytes(data, start[: known + 1])))
+    return numbered(texts)[0]
+
+
+def of_words(words: Iterable[str]) -> Vocabulary:
+    """The vocabulary of distinct lowered words, which come ascending."""
+    words = list(words)
+    known, number, _ = numbered(of(words))
+    if not np.array_equal(number, np.arange(len(words))):
+        raise ValueError(f"{len(words)} words are no vocabulary; its words are lowered, distinct and ascending by bytes")
+    return known
 
 
 def _bytes(data: np.ndarray, start: np.ndarray) -> list[bytes]:

@@ -13,7 +13,7 @@ EXACT = 8  # bytes of a word whose key is no hash
 LANE = 64  # clean bytes that are read together; LANE zeros at least follow the last text
 
 _MIX = np.uint64(0x9E3779B97F4A7C15)
-_ONE, _EIGHT, _29, _32, _56, _63, _64 = map(np.uint64, (1, 8, 29, 32, 56, 63, 64))
+_ONE, _EIGHT, _29, _32, _56, _63 = map(np.uint64, (1, 8, 29, 32, 56, 63))
 _HIGH, _LOW, _GATHER, _TOP = map(np.uint64, (0x8080808080808080, 0x7F7F7F7F7F7F7F7F, 0x0102040810204080, 1 << 63))
 
 
@@ -155,25 +155,53 @@ def numbers(clean, edge, key, words, start, slot_key, slot_word, number):
 
 
 @numba.njit(cache=True, nogil=True)
-def collect(clean, edge, key, begin, known, words, start, slot_key, slot_word):
-    """Put the words from `begin` on into a table that holds `known` words, numbered as they come.
+def collect(clean, edge, key, begin, known, words, start, slot_key, slot_word, number):
+    """Number the words from `begin` on as they come, in a table that holds `known` words.
 
     Gives the word it came to and how many are known: it stops where half of the table or all room for bytes is taken.
     """
     for i in range(begin, len(key)):
-        first, size = edge[2 * i], edge[2 * i + 1] - edge[2 * i]
-        at = home(key[i], len(slot_key))
-        while slot_key[at]:
-            if slot_key[at] == key[i] and (key[i] < _TOP or is_word(clean, first, first + size, words, start, slot_word[at])):
+        first, after, wanted, at = edge[2 * i], edge[2 * i + 1], key[i], home(key[i], len(slot_key))
+        while slot_key[at] != 0:
+            if slot_key[at] == wanted and (wanted < _TOP or is_word(clean, first, after, words, start, slot_word[at])):
                 break
             at = (at + 1) & (len(slot_key) - 1)
         if slot_key[at] == 0:
-            if 2 * known >= len(slot_key) or known + 1 >= len(start) or start[known] + size > len(words):
+            if 2 * known >= len(slot_key) or start[known] + after - first > len(words):
                 return i, known
-            words[start[known] : start[known] + size] = clean[first : first + size]
-            slot_key[at], slot_word[at], start[known + 1] = key[i], known, start[known] + size
+            for j in range(after - first):
+                words[start[known] + j] = clean[first + j]
+            slot_key[at], slot_word[at], start[known + 1] = wanted, known, start[known] + after - first
             known += 1
+        number[i] = slot_word[at]
     return len(key), known
+
+
+@numba.njit(cache=True, nogil=True)
+def prefixes(words, start, prefix):
+    """The first eight bytes of each word as a number that orders as they do; 0 stands for a byte that is not there."""
+    for i in range(len(prefix)):
+        found = np.uint64(0)
+        for j in range(start[i], start[i] + EXACT):
+            found = found << _EIGHT | np.uint64(words[j] if j < start[i + 1] else 0)
+        prefix[i] = found
+
+
+@numba.njit(cache=True, nogil=True)
+def put_in_order(order, words, start, new_words, new_start, slot_key, slot_word, number):
+    """Give word order[i] the number i everywhere: in the words themselves, in the table and in `number`."""
+    new = np.empty(len(order), np.int32)
+    for i in range(len(order)):
+        new[order[i]] = i
+        first, size = start[order[i]], start[order[i] + 1] - start[order[i]]
+        for j in range(size):
+            new_words[new_start[i] + j] = words[first + j]
+        new_start[i + 1] = new_start[i] + size
+    for place in range(len(slot_key)):
+        if slot_key[place] != 0:
+            slot_word[place] = new[slot_word[place]]
+    for i in range(len(number)):
+        number[i] = new[number[i]]
 
 
 @numba.njit(cache=True, nogil=True)
