@@ -1,4 +1,4 @@
-"""The 5-gram route beside sets of tuples and exact fractions, in set and in order."""
+"""The 5-gram route beside sets of tuples with exact fractions, and beside the grams numbered step by step, to the byte."""
 
 import json
 import math
@@ -6,11 +6,13 @@ from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from lib.retrieval import ngram, postings
+import ngram_reference
+from lib.retrieval import grams as loops, ngram, postings, tokenizer
 from lib.retrieval.hits import Hits
 from lib.text import grams, tokens
 from route_lists import listed
@@ -91,10 +93,94 @@ def test_a_sum_beyond_float64_is_rounded_once():
         assert isinstance(found, Hits) and int(found.score[0, 0]) == nearest
 
 
-def test_threads_change_nothing():
+def same(a, b) -> bool:
+    return all(one.dtype == other.dtype and one.tobytes() == other.tobytes() for one, other in zip(a, b, strict=True))
+
+
+def equal_step_by_step(texts, queries, n=5, k=20, removed=None) -> int:
+    """Hold queries, postings and lists to the reference; how many places the lists fill."""
+    asked, by_steps = ngram.read_queries(queries, n), ngram_reference.read_queries(queries, n)
+    assert asked.size == by_steps.size and same(asked.units, by_steps.units)
+    part, other = ngram.index(texts, asked), ngram_reference.index(texts, by_steps)
+    assert same(part.units, other.units) and same([part.length], [other.length])
+    found = ngram.top(texts, queries, k, removed, n)
+    assert same(found, ngram_reference.top(texts, queries, k, removed, n))
+    return int((found.doc >= 0).sum())
+
+
+odd = st.sampled_from(["a", "B", "\u0130", "\u212a", "abcdefghij", "abcdefghik", "ABCDEFGH", "\u00e9", "-", "x1"])
+odd_text = st.lists(odd, max_size=20).map(" ".join)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(odd_text, max_size=6), st.lists(odd_text, max_size=4), st.sampled_from([1, 2, 3, 5, 8]))
+@example(["a b c"], ["", "a"], 2)
+@example(["a a a a a a a a a", "a a a a a"], ["a a a a a a", "a a a a a a a"], 5)
+@example([], [], 5)
+def test_equals_the_grams_numbered_step_by_step_to_the_byte(texts, queries, n):
+    equal_step_by_step(texts, queries, n)
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 11])
+def test_many_texts_equal_the_grams_numbered_step_by_step_to_the_byte(n):
+    texts, queries = sentences(400, 5) + ["v1 v2 v3 v4 v5"] * 40, sentences(60, 6) + ["v1 v2 v3 v4 v5"]
+    removed = np.arange(len(texts)) % 7 == 0
+    assert equal_step_by_step(texts, queries, n, removed=removed) > 500
+
+
+def test_a_word_that_no_query_holds_breaks_a_gram():
+    texts = ["let f be a function", "let f be qq a function", "let f be a, function!", "f be a function let f be a"]
+    assert [row for row, _ in listed(ngram.top(texts, ["Let f be a function"]))] == [0, 2]
+
+
+def test_a_hash_that_is_always_the_same_merges_nothing(monkeypatch):
+    texts, queries = sentences(12, 7), sentences(6, 8)
+    expected = ngram.top(texts, queries)
+    for name in ("_of_gram", "_of_word", "_power"):
+        monkeypatch.setattr(loops, name, lambda _: np.uint64(0))
+    for name in ("number", "sift", "match"):
+        monkeypatch.setattr(loops, name, getattr(loops, name).py_func)
+    with np.errstate(over="ignore"):
+        assert same(ngram.top(texts, queries), expected) and (expected.doc >= 0).any()
+
+
+def test_long_words_of_one_key_are_told_apart_by_their_bytes():
+    asked = ngram.read_queries(["a b abcdefghij c d"])
+    for text, expected in (("a b abcdefghij c d", 1), ("a b abcdefghik c d", 0), ("a b abcdefghijk c d", 0)):
+        for _, block in tokenizer.read(tokenizer.of([text])):
+            block.key[:] = asked.key[asked.word]  # as if the long word's hash were the same
+            at, hashes, unit, doc = (np.empty(5, kind) for kind in (np.int32, np.uint64, np.int32, np.int32))
+            assert loops.sift(block.key, 5, asked.bits, at, hashes) == 1
+            known = asked.vocabulary
+            found = loops.match(at[:1], hashes[:1], *block, 0, 5, asked.slots, asked.at, asked.word, asked.key, known.data, known.start, unit, doc)
+            assert found == expected
+
+
+@pytest.mark.parametrize("texts_at_once", [1, 7, 2048])
+def test_threads_and_shards_change_nothing(texts_at_once, monkeypatch):
     texts, queries = sentences(200, 3), sentences(17, 4)
-    one, three = ngram.top(texts, queries), ngram.top(texts, queries, threads=3)
-    assert one.doc.tobytes() == three.doc.tobytes() and one.score.tobytes() == three.score.tobytes()
+    one = ngram.top(texts, queries)
+    asked = ngram.read_queries(queries)
+    whole = ngram.index(texts, asked)
+    monkeypatch.setattr(ngram, "TEXTS", texts_at_once)
+    assert same(ngram.top(texts, queries, threads=3), one)
+    for cuts in ([0, 200], [0, 0, 13, 150, 200]):
+        for threads in (1, 2):
+            part = ngram.index_shards((texts[a:b] for a, b in zip(cuts[:-1], cuts[1:], strict=True)), asked, threads)
+            assert same(part.units, whole.units) and same([part.length], [whole.length])
+
+
+def test_texts_may_come_from_arrow():
+    texts, queries = sentences(50, 3), sentences(9, 4)
+    one = ngram.top(texts, queries)
+    assert same(ngram.top(pa.array(texts), pa.chunked_array([queries[:4], queries[4:]])), one)
+    assert same(ngram.top(pa.chunked_array([texts[:20], texts[20:]]), pa.array(queries, pa.large_string())), one)
+
+
+def test_the_order_of_queries_changes_no_list():
+    texts, queries = sentences(100, 3), sentences(17, 4)
+    there, back = ngram.top(texts, queries), ngram.top(texts, queries[::-1])
+    assert same(there, (back.doc[::-1], back.score[::-1]))
 
 
 def test_an_ngram_of_no_words_is_refused():
