@@ -226,6 +226,15 @@ def test_a_field_that_is_missing_or_stands_twice_and_no_json_are_refused(tmp_pat
     assert apply(copies, "{}") == ["q1: 2 near copies of the last scan stay pending; render and apply again, or run python -m lib.qrels expand scan"]
 
 
+def test_without_standards_nothing_is_rendered(tmp_path):
+    copies = small(tmp_path)
+    shown(copies)
+    copies.work.standards("q1").unlink()
+    assert "standards/q1.json is not there; before reading, write there what a document must state" in refused(render, copies)
+    small_qrels.standards(copies.work, "q1", [1])
+    assert "hop 2 is live and has none" in refused(render, copies)
+
+
 def test_what_no_whole_render_has_shown_cannot_be_decided(tmp_path):
     copies = small(tmp_path, texts={B: "word " * 5_000 + "\nThe end.\n"})
     scan(copies)

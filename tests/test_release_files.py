@@ -84,7 +84,7 @@ def test_the_parts_of_a_run_are_sorted_and_what_is_no_line_is_counted(tmp_path):
     ]  # fmt: skip
     card = (out / "README.md").read_text()
     for said in ("2 questions, 3 pairs.", "6 judged pairs of 3 queries: 3 are lines, 3 are not", "2 more pairs are gaps", "| 1 | 1 | partially relevant, uncertain |",
-                 "a default, not a calibration", "identifies none", f"| llm | m\\|1 | {'p' * 64} | 5 |", "| student | larger/100 | — | 1 |", "unjudged, not non-relevant"):
+                 "a default, not a calibration", "identifies none", "The mix of judges and of labels changes over the run", f"| llm | m\\|1 | {'p' * 64} | 5 |", "| student | larger/100 | — | 1 |", "unjudged, not non-relevant"):
         assert said in card
     published.publish(run, out, texts=False)
     assert not (out / "beir" / "corpus.jsonl").exists() and (out / "qrels.trec").read_text().count("\n") == 3
