@@ -29,7 +29,8 @@ def whole(path: str | Path) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
         own = error.errno and error.filename in (None, str(temporary))
         reason = os.strerror(error.errno) if own else str(error)
-        raise OSError(f"{paths.shown(path)} was not written ({reason}); make room or choose another QRELBOOK_HOME and run again") from error
+        place = "QRELBOOK_HOME" if path.absolute().is_relative_to(paths.HOME) else "folder"
+        raise OSError(f"{paths.shown(path)} was not written ({reason}); make room or choose another {place} and run again") from error
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise

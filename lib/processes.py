@@ -44,9 +44,12 @@ def lock(path: Path, shared: bool = False) -> Iterator[None]:
             handle.seek(0)
             holder = handle.read().strip() or "unknown"
             raise Locked(f"{paths.shown(path)} is in use by process {holder}; wait for it to end, or stop it with kill {holder}") from None
-        handle.truncate(0)
-        handle.write(str(os.getpid()))
-        handle.flush()
+        try:
+            os.ftruncate(handle.fileno(), 0)
+            os.write(handle.fileno(), str(os.getpid()).encode())
+        except OSError as error:  # a full disk; the kernel does not say of which file
+            error.filename = str(target)
+            raise
         if shared:  # what lies inside is still locked part by part
             yield
             return

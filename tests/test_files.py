@@ -28,7 +28,7 @@ def test_after_any_error_the_old_file_stays_and_no_temporary_one(tmp_path, error
 
 def test_a_folder_in_the_way_is_one_sentence_that_names_the_file(tmp_path):
     (tmp_path / "f").mkdir()
-    with pytest.raises(OSError, match=r"^\S*/f was not written \(.*\); make room or choose another QRELBOOK_HOME and run again$"):
+    with pytest.raises(OSError, match=r"^\S*/f was not written \(.*\); make room or choose another folder and run again$"):
         files.write_text(tmp_path / "f", "x")
     assert [path.name for path in tmp_path.iterdir()] == ["f"]
 

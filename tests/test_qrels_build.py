@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -277,6 +278,17 @@ def test_a_killed_build_leaves_no_half_file_and_the_next_one_is_whole(work):
         assert done.returncode == -9 and not work.qrels.exists()
     build.build(work, work.qrels)
     assert len(small.lines(work.qrels)) == 2
+
+
+@pytest.mark.parametrize(("place", "reason"), [("work", "File too large"), ("file", "File exists"), ("file/in", "Not a directory")])
+def test_a_folder_that_takes_no_file_is_one_sentence_that_names_it(tmp_path, place, reason):
+    small.make(tmp_path / "work")
+    (tmp_path / "file").write_text("")
+    command = f"ulimit -f 0; exec {sys.executable} -m lib.qrels build --work-dir {tmp_path / place}"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, cwd=paths.ROOT)
+    assert done.returncode == 1
+    told = f"lib.qrels: {tmp_path / place}\\S* cannot be used \\({reason}\\); make room, or allow it to be read and written, and run again\n"
+    assert re.fullmatch(told, done.stderr), done.stderr
 
 
 def test_the_command_line_goes_from_the_worksheet_to_the_qrels(tmp_path):

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from lib import paths
 from lib.processes import Locked
 from lib.qrels import options, taken
 from lib.qrels.refusals import Refused, Unsettled
@@ -106,7 +107,9 @@ def main(arguments: list[str] | None = None) -> None:
         sys.exit(f"lib.qrels: left to settle:\n{left}")
     except (ValueError, OSError, Locked) as error:
         sys.stdout.flush()
-        sys.exit(f"lib.qrels: {error}")
+        where, why = getattr(error, "filename", None), getattr(error, "strerror", None)
+        way_out = "make room, or allow it to be read and written, and run again"
+        sys.exit(f"lib.qrels: {f'{paths.shown(where)} cannot be used ({why}); {way_out}' if where and why else error}")
 
 
 if __name__ == "__main__":
