@@ -222,7 +222,7 @@ def test_a_field_that_is_missing_or_stands_twice_and_no_json_are_refused(tmp_pat
     assert f"{B} has no decision" in refused(apply, copies, {B: []})
     for text, why in (("[]", "is no object"), ("{", "is no strict JSON"), ('{"a": NaN}', "NaN is no JSON number"), ("[" * 100_000, "no strict JSON")):
         assert why in refused(apply, copies, text)
-    assert "cannot be read" in refused(expansion.apply, copies.work, "q1", tmp_path / "none.json")
+    assert "none.json is not there; give a JSON object of decisions" in refused(expansion.apply, copies.work, "q1", tmp_path / "none.json")
     assert apply(copies, "{}") == ["q1: 2 near copies of the last scan stay pending; render and apply again, or run python -m lib.qrels expand scan"]
 
 

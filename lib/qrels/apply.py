@@ -4,14 +4,14 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from lib import files, ids, paths
+from lib import ids, paths
 from lib.qrels import closure, decisions, documents, pending, rendered
 from lib.qrels.decisions import Recorded
 from lib.qrels.documents import Document
 from lib.qrels.pending import Scanned
 from lib.qrels.refusals import Refused
 from lib.qrels.standards import text_fault
-from lib.qrels.work import Work
+from lib.qrels.work import Work, read_json
 
 KEYS = ("hops", "sentence", "contrast")
 SHAPE = '{docid: {"hops": [...], "sentence": "...", "contrast": "..."}}, no hops for a rejection'
@@ -61,13 +61,7 @@ def _told(work: Work, qid: str, new: Mapping[str, Recorded], same: list[str], sc
 def _read(path: Path) -> tuple[dict[str, dict], list[str]]:
     """The decisions by document in the API spelling, and the documents and fields that stand there twice."""
     way_out = f"give a JSON object of decisions, {SHAPE}"
-    try:
-        # an object is a tuple of its pairs, so that a key that stands twice is seen
-        given = json.loads(files.read_bytes(path).decode("utf-8"), object_pairs_hook=tuple, parse_constant=_no_constant)
-    except OSError as error:
-        raise Refused(f"{paths.shown(path)} cannot be read ({error.strerror}); {way_out}") from error
-    except (ValueError, RecursionError) as error:
-        raise Refused(f"{paths.shown(path)} is no strict JSON ({error}); {way_out}") from error
+    given = read_json(path, way_out, of_pairs=tuple)  # so that a key that stands twice is seen
     if not isinstance(given, tuple):
         raise Refused(f"{paths.shown(path)} is no object; {way_out}")
     found, faults = {}, []
@@ -80,10 +74,6 @@ def _read(path: Path) -> tuple[dict[str, dict], list[str]]:
         if isinstance(value, tuple) and len(found[docid]) < len(value):
             faults.append(f"{docid} has a field twice")
     return found, faults
-
-
-def _no_constant(word: str) -> None:
-    raise ValueError(f"{word} is no JSON number")
 
 
 def _shape_faults(value, scanned: Scanned) -> list[str]:

@@ -17,7 +17,7 @@ from lib.qrels import work as places
 from lib.qrels.columns import fold
 from lib.qrels.notes import note_class
 from lib.qrels.overrides import SUPPORTS, Override
-from lib.qrels.pools import question, read, sha256
+from lib.qrels.pools import cast, question, read, sha256
 from lib.qrels.questions import Question, Verified
 from lib.qrels.refusals import Refused, Unsettled
 from lib.qrels.work import Work
@@ -116,10 +116,10 @@ def _line(asked: Question, book: Workbook, verified: Verified, judged: Judged, v
     live = {hop["hop"]: hop["live"] for hop in hops}
     pool = []
     for (hop, docid), rows in sorted(votes.items()):
-        cast, override = [row for row in rows if row.vote], recorded.get((asked.qid, hop, docid))
+        voted, override = [row for row in rows if row.vote], recorded.get((asked.qid, hop, docid))
         pool.append({
-            "hop": hop, "docid": docid, "state": state([row.vote for row in cast], override, live[hop]),
-            "votes": [{"vote": row.vote, "cell": row.cell} for row in cast], "override": override and override._asdict(),
+            "hop": hop, "docid": docid, "state": state([row.vote for row in voted], override, live[hop]),
+            "votes": [{"vote": row.vote, "cell": row.cell} for row in voted], "override": override and override._asdict(),
         })
     return {
         "qid": asked.qid, "question": asked.question, "workbook": book.name, "workbook_sha256": book.sha256,
@@ -158,7 +158,7 @@ def _on_skipped(lines: list[dict]) -> list[str]:
         skipped = {hop["hop"] for hop in line["hops"] if not hop["live"]}
         for entry in line["pool"]:
             if entry["hop"] in skipped and entry["state"] in ("guaranteed", "overridden"):
-                told.append(f"{_named(line, entry)} is guaranteed although the hop is skipped: {_cast(entry)}")
+                told.append(f"{_named(line, entry)} is guaranteed although the hop is skipped: {cast(entry)}")
     return told
 
 
@@ -195,14 +195,10 @@ def _without_pool(lines: list[dict], book: Workbook, verified: Verified) -> list
 
 def _contradictions(lines: list[dict]) -> list[str]:
     return [
-        f"{_named(line, entry)} is contradicted: {_cast(entry)}; settle it in the workbook, or by a reason and a quote in overrides.json"
+        f"{_named(line, entry)} is contradicted: {cast(entry)}; settle it in the workbook, or by a reason and a quote in overrides.json"
         for line in lines for entry in line["pool"] if entry["state"] == "contradiction"
     ]
 
 
 def _named(line: dict, entry: dict) -> str:
     return overrides.shown((line["qid"], entry["hop"], entry["docid"]))
-
-
-def _cast(entry: dict) -> str:
-    return ", ".join(f"{vote['vote']} in {vote['cell']}" for vote in entry["votes"])

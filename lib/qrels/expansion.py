@@ -44,7 +44,7 @@ def _told(work: Work, qid: str, closed: Closed) -> Iterator[str]:
     if left := closed.expansion.pending:
         copies = sum(len(members) - 1 for members in closed.expansion.copies)
         also = f", {copies} of them exact copies of others" if copies else ""
-        named = [f"{docid} ({_hops(one.hops)}; {_nearest(one.jaccard, one.parent)})" for docid, one in list(left.items())[:SHOWN]]
+        named = [f"{docid} ({rendered.named_hops(one.hops)}; {_nearest(one.jaccard, one.parent)})" for docid, one in list(left.items())[:SHOWN]]
         more = f" and {len(left) - SHOWN} more in {paths.shown(work.pending(qid))}" if len(left) > SHOWN else ""
         yield f"{qid}: {pending.number(len(left))} to judge{also}: {'; '.join(named)}{more}"
         for docid, why in closed.reopened.items():
@@ -61,10 +61,6 @@ def _conflict(work: Work, qid: str, conflict: Conflict) -> str:
         f"{qid}: one text has two answers on hop {conflict.hop}, accepted for {accepted}, denied for {denied}; take a decision out of "
         f"{paths.shown(work.decisions(qid))}, or judge the documents of the pool alike and build again, then scan"
     )
-
-
-def _hops(hops) -> str:
-    return f"hop{'s' if len(hops) > 1 else ''} {', '.join(map(str, sorted(hops)))}"
 
 
 def _nearest(jaccard: float, parent: str) -> str:
@@ -96,7 +92,7 @@ def render(work: Work, qid: str, qrels: Path, max_chars: int = rendered.MAX_CHAR
         copies = [visible(docid) for docid, other in scanned.pending.items() if other.get("copy_of") == document.docid]
         also = f", also for its exact copies {', '.join(copies)}" if copies else ""
         yield ""
-        about = f"{_hops(scanned.standards)}; {_nearest(row['jaccard'], row['parent'])}{also}"
+        about = f"{rendered.named_hops(scanned.standards)}; {_nearest(row['jaccard'], row['parent'])}{also}"
         yield from block(document, about, max_chars, longest)
     yield ""
     yield f"=== end of the near copies of {visible(qid)}: {len(whole)} of {len(shown)} texts shown whole"

@@ -35,3 +35,8 @@ def question(work: Work, qid: str) -> dict:
 def sha256(question: dict) -> str:
     """The hash of a question's line, without its line feed, in hex."""
     return hashlib.sha256(json.dumps(question, ensure_ascii=False, allow_nan=False).encode("utf-8")).hexdigest()
+
+
+def cast(entry: dict) -> str:
+    """The votes on an entry, each with its cell: `Supports in Votes!E2, Does not support in Votes!E9`."""
+    return ", ".join(f"{vote['vote']} in {vote['cell']}" for vote in entry["votes"])

@@ -1,7 +1,7 @@
 """How a document's text is printed, and the memory of which texts were printed whole beside which standards."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
 from lib import files, paths
@@ -25,6 +25,11 @@ def visible(text: str) -> str:
 def quoted(text: str, mark: str = "| ") -> list[str]:
     """The lines of a text, each behind `mark`, so that no text can pass for a heading; CR, LF and CR LF end a line."""
     return [mark + visible(line) for line in re.split(r"\r\n|\r|\n", text)]
+
+
+def named_hops(hops: Collection[int]) -> str:
+    """`hop 1`, or `hops 1, 2`."""
+    return f"hop{'s' if len(hops) > 1 else ''} {', '.join(map(str, sorted(hops)))}"
 
 
 def check_max_chars(max_chars: int) -> None:

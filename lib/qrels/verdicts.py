@@ -74,7 +74,7 @@ def _check_names(work: Work, question: dict) -> None:
 def _record(work: Work, question: dict) -> list[str]:
     qid = question["qid"]
     if against := [entry for entry in question["pool"] if entry["state"] == "contradiction"]:
-        listed = "; ".join(f"hop {entry['hop']} of {entry['docid']} ({_cells(entry)})" for entry in against)
+        listed = "; ".join(f"hop {entry['hop']} of {entry['docid']} ({pools.cast(entry)})" for entry in against)
         raise Refused(f"the votes of {qid} contradict each other: {listed}; settle them in the workbook or overrides.json and run candidates")
     bars = standards.read(work, question) if recorded.pending(question) or work.standards(qid).exists() else {}
     rejected = rejections.read(work, question)
@@ -114,7 +114,7 @@ def _unread(work: Work, question: dict, bars: dict[int, Standard], texts: dict[s
     flag = f" --max-chars {longest}" if longest > rendered.MAX_CHARS else ""
     lines = []
     for docid in sorted(hops):
-        about = f"{docid} ({_hops(hops[docid])}) of {qid}"
+        about = f"{docid} ({rendered.named_hops(hops[docid])}) of {qid}"
         if docid in gaps:
             lines.append(f"{about} has no cached text ({gaps[docid]}): {run('fetch', qid)}, then {run('worksheet', qid)}")
         else:
@@ -153,18 +153,10 @@ def _reports(question: dict, entry: dict, rejected: dict[tuple[int, str], Reject
         return []
     lines = []
     if (entry["hop"], entry["docid"]) in rejected:
-        lines.append(f"{about} stays accepted against a rejection: {_cells(entry)}")
+        lines.append(f"{about} stays accepted against a rejection: {pools.cast(entry)}")
     if not next(hop["live"] for hop in question["hops"] if hop["hop"] == entry["hop"]):
-        lines.append(f"{about} stays accepted on a skipped hop: {_cells(entry)}{', overridden' if entry['override'] else ''}")
+        lines.append(f"{about} stays accepted on a skipped hop: {pools.cast(entry)}{', overridden' if entry['override'] else ''}")
     return lines
-
-
-def _cells(entry: dict) -> str:
-    return ", ".join(f"{vote['vote']} in {vote['cell']}" for vote in entry["votes"])
-
-
-def _hops(hops: list[int]) -> str:
-    return f"hop{'s' if len(hops) > 1 else ''} {', '.join(map(str, hops))}"
 
 
 def _counts(rows: list[dict]) -> str:

@@ -1,7 +1,7 @@
 """Where each step of the qrels line writes: everything lies in one work folder."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -90,15 +90,15 @@ def _no_constant(word: str) -> None:
     raise ValueError(f"{word} is no JSON number")
 
 
-def parse(text: str):
-    """Strict JSON: a key that stands twice in an object, NaN and Infinity raise ValueError."""
-    return json.loads(text, object_pairs_hook=_distinct, parse_constant=_no_constant)
+def parse(text: str, of_pairs: Callable = _distinct):
+    """Strict JSON: NaN and Infinity raise ValueError, and so does a key that stands twice, unless `of_pairs` makes objects otherwise."""
+    return json.loads(text, object_pairs_hook=of_pairs, parse_constant=_no_constant)
 
 
-def read_json(path: Path, way_out: str):
+def read_json(path: Path, way_out: str, of_pairs: Callable = _distinct):
     """The JSON of a file; Refused, with the way out, where it is missing, no UTF-8 or no strict JSON."""
     try:
-        return parse(files.read_bytes(path).decode("utf-8"))
+        return parse(files.read_bytes(path).decode("utf-8"), of_pairs)
     except FileNotFoundError:
         raise Refused(f"{paths.shown(path)} is not there; {way_out}") from None
     except OSError as error:

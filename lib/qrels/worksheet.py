@@ -32,7 +32,7 @@ def render(work: Work, qid: str, max_chars: int = rendered.MAX_CHARS) -> Iterato
     yield from left
     for document in shown:
         yield ""
-        yield from block(document, _hops(asked[document.docid]), max_chars, longest)
+        yield from block(document, rendered.named_hops(asked[document.docid]), max_chars, longest)
     yield ""
     yield f"=== end of the worksheet of {visible(qid)}: {len(whole)} of {len(asked)} documents shown whole"
     rendered.mark(work, qid, {one.docid: (one.sha256, {hop: bars[hop].sha256 for hop in asked[one.docid]}) for one in whole})
@@ -96,7 +96,3 @@ def _standing(work: Work, question: dict, bars: dict[int, Standard], asked: dict
     before = sum(all(rendered.shows(marks, one, hop, bars[hop]) for hop in asked[one.docid]) for one in shown)
     left = sum(map(len, asked.values()))
     return f"{left} of {total} pending entries are left to judge, in {len(asked)} documents, {before} of them shown whole before"
-
-
-def _hops(hops: list[int]) -> str:
-    return f"hop{'s' if len(hops) > 1 else ''} {', '.join(map(str, hops))}"
