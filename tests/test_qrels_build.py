@@ -216,6 +216,13 @@ def test_verdicts_that_are_not_of_today_are_refused_with_the_way_out(work, alter
     assert len(lines) == 1 + ("q3" in line and not work.verdicts("q2").exists())
 
 
+def test_a_rejection_that_a_vote_wins_against_does_not_keep_the_qrels_from_being_written(tmp_path):
+    work = small.make(tmp_path)
+    judge(work, {"q1": [(1, "d1"), (1, "d2")]})  # d1 is guaranteed
+    build.build(work, work.qrels)
+    assert {document["docid"] for document in small.lines(work.qrels)[0]["documents"]} == {"d1", "d3"}
+
+
 def test_a_rejection_that_was_written_or_taken_back_after_the_verdicts_is_no_consent(work):
     build.build(work, work.qrels)
     files.write_json(work.rejections("q1"), [{"hop": 1, "docid": "d2", "sentence": "It ends here.", "contrast": "one that goes on"}])

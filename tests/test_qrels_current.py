@@ -78,12 +78,22 @@ def test_a_verdict_that_was_recorded_after_the_build_keeps_both_from_being_relea
 
 def test_a_decision_that_changed_after_the_export_keeps_it_from_being_released(line):
     line.folder.decisions("q1").unlink()
+    expansion.scan(line.folder, *line.sources)
+    assert line.next() == "expand render --qid q1"
     line.decide([])
     assert (line.next(), line.next("q2")) == ("expand scan, or expand export", "release")
     with pytest.raises(Refused, match="of other verdicts or decisions than there are now on q1"):
         line.release()
     line.export()
     assert line.release() == "released: 4 pairs of 2 questions"
+
+
+def test_a_question_that_was_taken_out_keeps_its_qrels_from_being_released(line):
+    rows = small.lines(line.folder.candidates)
+    line.folder.candidates.write_text(json.dumps(rows[0]) + "\n")
+    for path in (line.folder.qrels, line.folder.expanded):
+        with pytest.raises(Refused, match="than there are now on q2; run"):
+            line.release(path)
 
 
 def test_an_export_that_was_killed_before_its_end_is_made_again(line):

@@ -177,6 +177,8 @@ def test_the_parent_has_the_largest_jaccard_then_the_smallest_round_then_the_sma
     found = expanded({"c": {1}, "b": {1}, "a": {1}}, neighbours=edges, decisions={"n": accept(1)})
     assert found.included["n"].parent == "a"
     assert found.pending == {"p": Pending({1, 2}, "a", 0.9), "q": Pending({1, 2}, "c", 0.75)}
+    found = expanded({"z": {1}}, neighbours={"z": {"b": 0.9, "q": 0.75}, "b": {"q": 0.75}}, decisions={"b": accept(1)})
+    assert found.pending == {"q": Pending({1, 2}, "z", 0.75)}  # of round 0, b is of round 1
 
 
 def test_a_hop_that_goes_live_later_reopens_a_document_that_stays_included_for_what_it_was_accepted_for():

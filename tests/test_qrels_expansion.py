@@ -143,6 +143,49 @@ def test_a_decision_counts_although_its_text_is_no_longer_cached(tmp_path):
     assert scan(copies) == [expansion.CLOSED]
 
 
+def test_a_copy_of_a_decided_text_is_not_asked_for_although_that_text_is_no_longer_cached(tmp_path):
+    copies = small(tmp_path, texts=dict.fromkeys((B, C), "One text.\n"))
+    shown(copies)
+    shown(copies)  # now that both are cached, one stands for the other
+    apply(copies, {B: decision(copies, B, [])})
+    copies.work.text(B).unlink()
+    assert scan(copies) == [expansion.CLOSED]
+
+
+def test_an_included_copy_that_is_open_again_can_be_decided_although_its_text_is_relevant(tmp_path):
+    copies = make(tmp_path, [qrels_row("q1", {A: [1]}, live=(1,), dead=(2,))], {(A, C): 0.8}, exact=[[B, C]], texts=dict.fromkeys((B, C), "One text.\n"))
+    apply(copies, {docid: decision(copies, docid, [1]) for docid in shown(copies)})
+    assert scan(copies) == [expansion.CLOSED]
+    small_qrels.cache(copies.work, B, copies.texts[B])
+    places.write_lines(copies.qrels, [qrels_row("q1", {A: [1]}, live=(1, 2))])
+    small_qrels.standards(copies.work, "q1", [1, 2])
+    assert {docid: row["hops"] for docid, row in shown(copies).items()} == {C: [2]}
+    apply(copies, {C: decision(copies, C, [1, 2])})
+    assert scan(copies) == [expansion.CLOSED]
+
+
+def test_the_flag_of_one_render_shows_every_copy_whole(tmp_path):
+    copies = small(tmp_path, texts={B: "b" * 300, C: "c" * 200})
+    scan(copies)
+    fetch(copies)
+    assert refused(render, copies, "q1", 100).count("--max-chars 300") == 2
+
+
+@pytest.mark.parametrize("change, fault", [
+    ({"hops": [3]}, "supports a hop that was not live"), ({"standards": {"1": "a"}}, "has not one standard for each hop that was live"),
+    ({"live": ["1", "2"]}, "has no list of hops as live"), ({"text_sha256": None}, "has no hash of its text"), ({"by": "me"}, "has not exactly the fields"),
+])
+def test_a_damaged_file_of_decisions_is_refused_with_the_way_out(tmp_path, change, fault):
+    copies = small(tmp_path)
+    shown(copies)
+    apply(copies, {B: decision(copies, B, [])})
+    path = copies.work.decisions("q1")
+    recorded = json.loads(path.read_text())
+    path.write_text(json.dumps({B: recorded[B] | change}))
+    said = refused(scan, copies)
+    assert f"{B!r} {fault}" in said and "restore it, or take out the decision and judge that document again" in said
+
+
 def test_a_decision_for_each_document_and_one_left_out_stays_pending(tmp_path):
     copies = small(tmp_path)
     shown(copies)

@@ -23,7 +23,7 @@ EXPECTED = {"007": {"d1": 1, "=1+1": 1}, "q1": {"copy": 1, "copy_of_copy": 1, "d
 
 def line(qid: str, documents: list[dict], **more) -> dict:
     return {"qid": qid, "question": f"What is asked in {qid}?", "workbook_sha256": "a" * 64, "hops": [{"hop": 1, "text": "?", "live": True}],
-            "documents": documents, "rejected": [], "votes": VOTES, "pairs": 6, "standards": {"1": "b" * 64}} | more
+            "documents": documents, "rejected": [], "votes": VOTES, "pairs": 5, "standards": {"1": "b" * 64}} | more
 
 
 def document(docid: str, origin: str = "judged", parent: str | None = None, hops=(1,)) -> dict:
@@ -31,8 +31,8 @@ def document(docid: str, origin: str = "judged", parent: str | None = None, hops
 
 
 def expanded() -> list[dict]:
-    near = [{"docid": "shard_00045_6622", "jaccard": 0.75, "hops": [1], "round": 1}, {"docid": "far", "jaccard": 0.5, "hops": [], "round": 1}]
-    end = {"near": near, "classes": [{"docid": "copy", "size": 3}], "rounds": 1, "rejected": [{"docid": "r", "hops": [1]}]}
+    near = [{"docid": "shard_00045_6622", "jaccard": 0.75, "hops": [1], "round": 1}, *({"docid": docid, "jaccard": 0.5, "hops": [], "round": 1} for docid in ("far", "off"))]
+    end = {"near": near, "classes": [{"docid": "copy", "size": 3}], "rounds": 1, "rejected": [{"docid": "r", "hops": [1, 2]}]}
     q1 = [document("shard_00045_6622", "near", "d1"), document("d1", hops=(1, 2)), document("d2"), document("copy", "exact", "d1"),
           document("copy_of_copy", "exact", "copy")]
     return [line("q1", q1, **end), line("007", [document("=1+1"), document("d1")], **end | {"near": [], "rejected": []})]
@@ -93,13 +93,13 @@ def test_the_card_and_the_manifest_count_what_is_released_and_what_is_not(work):
     found = facts(out)
     assert found["counts"] == {"questions": 2, "pairs": 7, "grades": {"1": 7}} and found["documents"] == 6
     assert found["origin"] == {"judged": 4, "exact": 2, "near": 1} and sum(found["origin"].values()) == found["counts"]["pairs"]
-    assert found["votes"] == {vote: 2 * count for vote, count in VOTES.items()} and found["pool entries"] == 12
-    assert found["near copies"] == {"judged": 2, "rejected": 1} and found["rejected"] == 1
+    assert found["votes"] == {vote: 2 * count for vote, count in VOTES.items()} and found["pool entries"] == 10
+    assert found["near copies"] == {"judged": 3, "rejected": 2} and found["rejected"] == 1
     assert found["needs review"] == {"hops": 3, "questions": 2} and found["closed over duplicates"]
     assert found["workbooks"] == ["a" * 64] and list(found["made from"]) == ["needs_review.jsonl", "qrels_expanded.jsonl"]
     assert list(found["corpus"]) == ["part-0.parquet", "part-2.parquet", "part-4.parquet", "part-6.parquet"]
     card = (out / "README.md").read_text()
-    for said in ("2 questions, 7 pairs.", "| 1 | 7 | relevant", "12 pool entries", "| Partial support | 4 |", "2 were judged, 1 of them rejected",
+    for said in ("2 questions, 7 pairs.", "| 1 | 7 | relevant", "10 pool entries", "| Partial support | 4 |", "3 were judged, 2 of them rejected",
                  "parts 3, questions 2.", "were read from 4 files", "unjudged, not non-relevant", f"| workbook | {'a' * 64} |", "exact copy of an included document"):
         assert said in card
     assert "Not closed" not in card

@@ -61,7 +61,7 @@ def _run(given: argparse.Namespace) -> Iterable[str]:
         case "release":
             from lib.qrels import release
 
-            near_dups = Path(given.near_dup_dir) if given.near_dup_dir and not given.corpus else None
+            near_dups = Path(given.near_dup_dir) if given.near_dup_dir else None
             return release.release(work, given.file or work.expanded, given.outdir, near_dups, given.corpus, given.texts)
     from lib.qrels import status
 

@@ -171,10 +171,9 @@ def expand(
             minus_jaccard, docid, _ = min(found)
             docid = next((one for one in members if one in included and included[one].origin == "near"), docid)
             near[docid] = Near(answered(members).hops, min(round_ for *_, round_ in found), -minus_jaccard)
-    reached = {*map(class_of, included), *copies}
     return Expansion(
         included=dict(sorted(included.items())), pending=dict(sorted(pending.items())), near=dict(sorted(near.items())),
-        conflicts=sorted(conflict for members in reached for conflict in answered(members).conflicts()),
+        conflicts=sorted(conflict for members in set(map(class_of, included)) for conflict in answered(members).conflicts()),
         missing=sorted(included.keys() - neighbours.keys()),
         copies=sorted((frozenset(members) for members in left.values() if len(members) > 1), key=min),
         classes=sorted({together[docid] for docid in included if docid in together}, key=min), rounds=rounds,
