@@ -5,7 +5,7 @@ done while its part is readable with the rows and the hash its line states, and 
 (the configuration, the input manifests, the source of the stage's `lib` modules) is today's.
 
 A job array runs it without notebooks:
-    python -m lib.engine lib.retrieval.routes:bm25_search config.json --shard 3/100
+    python -m lib.engine lib.retrieval.bm25_index:search config.json --shard 3/100
 """
 
 import argparse
@@ -33,7 +33,7 @@ class Stage(NamedTuple):
     (what `contracts.write` gives, with counts of its own added; times, which differ from run to run, stand under `timing`).
     """
 
-    name: str  # "lib.retrieval.routes:bm25_search", where to import it from
+    name: str  # "lib.retrieval.bm25_index:search", where to import it from
     table: str  # the contract of the part
     out: str  # the folder it fills, "hits/bm25"
     inputs: tuple[str, ...] | Callable[[dict], tuple[str, ...]]  # the finished folders it reads, of a configuration

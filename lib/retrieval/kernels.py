@@ -44,6 +44,14 @@ def offer(doc, score, size, new_doc, new_score):
 
 
 @numba.njit(cache=True, nogil=True)
+def offer_all(found, found_score, found_size, rows, row, doc, score, size):
+    """Offer the first `found_size` documents of each query; document d is corpus row `row + rows[d]`."""
+    for q in range(len(found_size)):
+        for i in range(found_size[q]):
+            size[q] = offer(doc[q], score[q], size[q], row + rows[found[q, i]], found_score[q, i])
+
+
+@numba.njit(cache=True, nogil=True)
 def merge(doc_a, score_a, doc_b, score_b, doc, score):
     """Fill doc and score [queries, k] from two lists of each query; what is not filled stays."""
     for q in range(doc.shape[0]):

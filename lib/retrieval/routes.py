@@ -2,9 +2,9 @@
 
 The routes of a run are those that `weights` names; one that was imported (`lib.corpus import run`) is not searched.
 
-The lexical routes go by document part (count, then search with the counts of all parts) and are merged
-by query part; dense and fusion go by query part. No list depends on where the parts are cut. Queries
-that are not kept are not searched: their rows stay, with empty lists.
+The 5-gram route goes by document part (count, then search with the counts of all parts) and is merged
+by query part; BM25 indexes by document part, and like dense and fusion it searches by query part. No list
+depends on where the parts are cut. Queries that are not kept are not searched: their rows stay, with empty lists.
 """
 
 import time
@@ -20,7 +20,7 @@ from lib import contracts, corpus, engine, paths, trace
 from lib.contracts import CUT, DEPTH
 from lib.corpus import imported
 from lib.engine import Stage
-from lib.retrieval import bm25, dense as dense_search, encode, fusion, hits, ngram
+from lib.retrieval import bm25_index, dense as dense_search, encode, fusion, hits, ngram
 from lib.retrieval.parts import folders, ranked
 from lib.retrieval.postings import Statistics, statistics
 
@@ -143,7 +143,6 @@ def _lexical(name: str, route: ModuleType) -> tuple[Stage, Stage, Stage]:
     )
 
 
-bm25_count, bm25_search, bm25_merge = _lexical("bm25", bm25)
 ngram_count, ngram_search, ngram_merge = _lexical("ngram", ngram)
 dense = Stage(
     "lib.retrieval.routes:dense", "hits", "hits/dense", ("documents", "queries", "vectors", "query_vectors"), (), _by_query, _dense,
@@ -153,7 +152,7 @@ fused = Stage(
 )
 SEARCHES = {
     "dense": (dense,),  # what its vectors are made by is for `encode`
-    "bm25": (bm25_count, bm25_search, bm25_merge),
+    "bm25": (bm25_index.index, bm25_index.search),
     "ngram": (ngram_count, ngram_search, ngram_merge),
 }
 
