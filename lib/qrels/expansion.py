@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from lib import files, paths
-from lib.qrels import closure, current, documents, pending, rendered
+from lib.qrels import closure, current, decisions, documents, pending, rendered
 from lib.qrels.apply import SHAPE, apply
 from lib.qrels.closure import Closed
 from lib.qrels.documents import Document
@@ -22,21 +22,29 @@ SHOWN = 5  # near copies that a scan names of each question
 
 
 def scan(work: Work, qrels: Path, near_dups: Path, exact_dups: Path) -> list[str]:
-    """Write what is left to judge of each question, and `fetch_ids.json`: the documents among it whose text is not cached.
+    """Write what is left to judge of each question, and `fetch_ids.json`: the documents among it whose text is not cached, and
+    those that were accepted whose text is no longer.
 
     Neighbours are looked up until every included document's are known, so that one scan tells all that can be told before the
     next decision. After everything is written, Unsettled lists every text with two answers.
     """
     with work.held():
         found = closure.closure(work, qrels, near_dups, exact_dups)
-        wanted = pending.write(work, qrels, found)
-        files.write_json(work.fetch_ids, wanted)
+        wanted, lost = pending.write(work, qrels, found), _lost(work, found)
+        files.write_json(work.fetch_ids, sorted(lost.union(wanted)))
     told = [line for qid, one in found.items() for line in _told(work, qid, one)]
+    also = [f"accepted, and no longer cached for a release, {pending.number(len(lost))}: {_fetch(work)}"] if lost else []
     if wanted:
         told.append(f"{len(wanted):,} of their texts {'is' if len(wanted) == 1 else 'are'} not cached: {_fetch(work)}")
     if conflicts := _conflicts(work, found):
-        raise Unsettled(conflicts, told)
-    return told or [CLOSED]
+        raise Unsettled(conflicts, [*told, *also])
+    return [*also, *(told or [CLOSED])]
+
+
+def _lost(work: Work, found: dict[str, Closed]) -> set[str]:
+    """The included documents that were decided and whose text is not cached now."""
+    decided = {docid for qid, one in found.items() for docid in decisions.read(work, qid).keys() & one.expansion.included.keys()}
+    return {docid for docid in decided if closure.text_sha256(work, docid) is None}
 
 
 def _told(work: Work, qid: str, closed: Closed) -> Iterator[str]:

@@ -25,8 +25,8 @@ def release(work: Work, qrels: Path, outdir: Path, near_dups: Path | None, corpu
 
     `qrels` is the file of `expand export`; that of `build` is taken too, and then card, manifest and the last line say that
     it is not closed over duplicates. The corpus is known from the near-duplicate files, or from a file of ids, which counts
-    where both are given. corpus.jsonl holds the released documents; an exact copy that was never fetched has the text of
-    the document it copies. needs_review.jsonl is read beside `qrels`, else in the work folder.
+    where both are given. corpus.jsonl holds the released documents; one that was never fetched has the text of
+    an exact copy that was. needs_review.jsonl is read beside `qrels`, else in the work folder.
 
     Refused, and nothing written: no such files, a repeat, two spellings of one document, an id outside the corpus, a question
     without documents, a text that is not cached (release without texts), the work folder's own file where verdicts or decisions
@@ -81,15 +81,17 @@ def _read(path: Path) -> list[dict]:
 
 
 def _texts(work: Work, lines: list[dict], docids: list[str]) -> Iterator[tuple[str, str]]:
-    copied: dict[str, set[str]] = {}  # an exact copy -> what it copies; another question may have them the other way round
+    copies: dict[str, set[str]] = {}  # exact copies of one another: of a class any may be the one that was read
     for document in chain.from_iterable(line["documents"] for line in lines):
         if document.get("origin") == "exact" and document.get("parent"):
-            copied.setdefault(ids.api(document["docid"]), set()).add(ids.api(document["parent"]))
+            one, other = ids.api(document["docid"]), ids.api(document["parent"])
+            copies.setdefault(one, set()).add(other)
+            copies.setdefault(other, set()).add(one)
     for docid in docids:
-        yield docid, _text(work, docid, copied)
+        yield docid, _text(work, docid, copies)
 
 
-def _text(work: Work, docid: str, copied: dict[str, set[str]]) -> str:
+def _text(work: Work, docid: str, copies: dict[str, set[str]]) -> str:
     """The text of a document, or of one of its class."""
     waiting, seen, gap = [docid], {docid}, None
     for member in waiting:
@@ -97,10 +99,11 @@ def _text(work: Work, docid: str, copied: dict[str, set[str]]) -> str:
             return documents.text(work, member).text
         except documents.Gap as error:
             gap = gap or error
-            more = sorted(copied.get(member, set()) - seen)
+            more = sorted(copies.get(member, set()) - seen)
             seen.update(more)
             waiting += more
-    raise Refused(f"{gap}, or release with --no-texts") from gap
+    way_out = "run fetch --all, for a near copy expand scan and fetch --ids-file, or release with --no-texts"
+    raise Refused(f"the text of document {docid} is missing ({gap.reason}); {way_out}") from gap
 
 
 def _facts(lines: list[dict], review: list[dict], sources: dict[str, Path], asked: dict[str, Path]) -> dict:
