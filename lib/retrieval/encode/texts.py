@@ -51,7 +51,7 @@ def read(by: Reader, texts: Sequence[str], limit: int) -> tuple[Ragged, int]:
     by.tokenizer.enable_truncation(room)
     lists, cut = [], 0
     for first in range(0, len(texts), BATCH):
-        for encoding in by.tokenizer.encode_batch(list(texts[first : first + BATCH])):
+        for encoding in by.tokenizer.encode_batch_fast(list(texts[first : first + BATCH])):
             lists.append(np.array([*encoding.ids, *([] if by.end is None else [by.end])], np.int32))
             cut += bool(encoding.overflowing)
     return pairs.ragged(lists), cut
