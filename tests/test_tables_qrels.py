@@ -64,7 +64,7 @@ def test_origins_and_votes(run, work, db):  # noqa: F811
     same(table(run, "origins", "origin", "documents", "share"), origins)
     votes = db.execute("""select vote, sum(n), sum(n) / sum(sum(n)) over () from (select unnest(map_keys(votes)) as vote, unnest(map_values(votes)) as n from questions)
         group by vote""").fetchall()
-    same(table(run, "votes", "vote", "entries", "share"), votes)
+    same(table(run, "votes", "vote", "votes and blanks", "share"), votes)
 
 
 def test_the_expansion(run, work, db):  # noqa: F811

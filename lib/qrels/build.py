@@ -136,7 +136,7 @@ def _line(question: dict, file: dict, accepted: list[tuple[int, str]]) -> dict:
         "hops": [{key: hop[key] for key in ("hop", "text", "live")} for hop in question["hops"]],
         "documents": [{"docid": docid, "hops": hops, "by": [by[hop, docid] for hop in hops]} for docid, hops in taken],
         "rejected": [{"docid": docid, "hops": hops} for docid, hops in refused],
-        "votes": {vote: votes[vote] for vote in ("Supports", "Partial support", "Does not support")} | {"none": none},
+        "votes": {vote: votes[vote] for vote in pools.VOTES} | {"none": none},
         "pairs": len(question["pool"]), "standards": file["standards"],
     }
 

@@ -17,14 +17,14 @@ from lib.qrels import work as places
 from lib.qrels.columns import fold
 from lib.qrels.notes import note_class
 from lib.qrels.overrides import SUPPORTS, Override
-from lib.qrels.pools import cast, question, read, sha256
+from lib.qrels.pools import VOTES, cast, question, read, sha256
 from lib.qrels.questions import Question, Verified
 from lib.qrels.refusals import Refused, Unsettled
 from lib.qrels.work import Work
 
 __all__ = ["note_class", "question", "read", "sha256", "write"]
 
-POSITIVE = ("Supports", "Partial support")
+POSITIVE = VOTES[:2]
 STATES = ("guaranteed", "bound", "overridden", "contradiction", "pending", "skipped")
 
 if TYPE_CHECKING:

@@ -57,7 +57,7 @@ def origins(axes, table: pd.DataFrame) -> None:
 
 
 def votes(axes, table: pd.DataFrame) -> None:
-    _bars_of_shares(axes, table, "vote", "entries")
+    _bars_of_shares(axes, table, "vote", "votes and blanks")
 
 
 def expansion_gain(axes, table: pd.DataFrame) -> None:

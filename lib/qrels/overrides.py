@@ -6,11 +6,12 @@ from typing import NamedTuple
 from lib import ids, paths
 from lib.qrels import documents
 from lib.qrels import work as places
+from lib.qrels.pools import VOTES
 from lib.qrels.refusals import Refused
 from lib.qrels.work import Work
 
 SUPPORTS, REJECTS = "supports", "does not support"
-NEGATIVE = "Does not support"  # the vote that an override is about
+NEGATIVE = VOTES[2]  # the vote that an override is about
 _KEYS = {"qid", "hop", "docid", "verdict", "reason", "quote"}
 _WAY_OUT = f"hold a list of objects with {', '.join(sorted(_KEYS))}"
 

@@ -9,6 +9,7 @@ from lib.qrels.refusals import Refused
 from lib.qrels.work import Work
 
 KEYS = ("qid", "question", "workbook", "workbook_sha256", "questions_sha256", "hops", "pool")
+VOTES = ("Supports", "Partial support", "Does not support")  # what a reviewer may say of an entry; the last one is against it
 _WAY_OUT = "run python -m lib.qrels candidates"
 
 

@@ -11,10 +11,10 @@ import numpy as np
 import pandas as pd
 
 from lib import buckets, files
-from lib.qrels import charts, expanded
+from lib.qrels import charts, expanded, pools
 
 ORIGINS = ("judged", "exact", "near")
-VOTES = ("Supports", "Partial support", "Does not support", "none")
+VOTES = (*pools.VOTES, "none")
 
 
 def _sums_to(table: pd.DataFrame, column: str, whole: int) -> None:
@@ -58,12 +58,12 @@ def origins(rows: list[dict]) -> pd.DataFrame:
 
 
 def votes(rows: list[dict]) -> pd.DataFrame:
-    """One row a vote of the reviewer; none are pool entries without a vote. The share is of all votes and entries without one."""
+    """One row a vote of the reviewer; none are pool entries without a vote, the blanks. An entry with two votes counts twice."""
     found = Counter()
     for row in rows:
         found.update(row["votes"])
         assert sum(row["votes"].values()) >= row["pairs"], f"question {row['qid']} has {row['pairs']} entries, and fewer votes and blanks"
-    return _shares("vote", "entries", VOTES, found, sum(sum(row["votes"].values()) for row in rows))
+    return _shares("vote", "votes and blanks", VOTES, found, sum(sum(row["votes"].values()) for row in rows))
 
 
 def _shares(kind: str, what: str, names: tuple[str, ...], found: Counter, whole: int) -> pd.DataFrame:

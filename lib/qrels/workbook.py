@@ -12,11 +12,11 @@ from lib.qrels import cells, ooxml, sheet_xml, slim
 from lib.qrels.columns import DEFAULT, Columns, fold
 from lib.qrels.columns import read as read_columns
 from lib.qrels.ooxml import Container, Sheet, WorkbookError, chunks
+from lib.qrels.pools import VOTES
 from lib.qrels.sheet_table import BAD, Log, Row, SheetTable
 
 __all__ = ["DEFAULT", "HopRow", "VoteRow", "Workbook", "WorkbookError", "read"]
 
-VOTES = ("Supports", "Partial support", "Does not support")
 JUDGMENTS = ("Yes", "No")
 _FEW = 5  # cells that a notice names
 _NOTICES = {
