@@ -26,7 +26,7 @@ AFTER = "<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n"
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    return small_models.qwen(tmp_path_factory.mktemp("models") / "Qwen3-Reranker-tiny", head=True, ends=False, positions=2048)
+    return small_models.qwen(tmp_path_factory.mktemp("models") / "Qwen3-Reranker-tiny", head=True, ends=False, positions=16_384)
 
 
 def plain(folder, pairs, most: int | None = None) -> tuple[list[float], list[int]]:
@@ -59,6 +59,15 @@ def test_scores_equal_plain_transformers_pair_by_pair(folder, row_tokens, most):
     np.testing.assert_allclose(found, expected, atol=2e-5)
     assert np.ptp(expected) > 0.1, "the scores tell pairs apart"
     np.testing.assert_allclose(by.score(*zip(*PAIRS[::-1], strict=True)), found[::-1], atol=2e-5, err_msg="a pair sees its neighbours")
+
+
+def test_a_document_of_9000_tokens_is_read_to_its_8144th(folder):
+    by = qwen.load(folder)
+    pairs = [("the cat", "the cat sat on q " * 1800), PAIRS[0]]
+    (long, short), lengths = plain(folder, pairs, 8144)
+    assert len(by.tokenizer.encode(pairs[0][1]).ids) >= 9000 and lengths[0] == 8144 + lengths[1] - len(by.tokenizer.encode(" " + pairs[1][1]).ids)
+    np.testing.assert_allclose(qwen.scorer(folder, INSTRUCTION).score(*zip(*pairs, strict=True)), [long, short], atol=5e-5)
+    assert abs(plain(folder, pairs[:1])[0][0] - long) > 1e-3, "what is cut would have counted"
 
 
 def test_the_score_is_the_log_odds_of_the_published_probability(folder):

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from lib import processes
+from lib.retrieval.children import devices
 from lib.student import units
 
 MODULE = "lib.student.worker"
@@ -54,17 +55,6 @@ def run(stage: str, config: dict, key: str, left: Mapping[str, int], count: int)
                 child.wait()
             for descriptor in {pipe, end} - {-1}:
                 os.close(descriptor)
-
-
-def devices(count: int) -> list[str] | None:
-    """What CUDA_VISIBLE_DEVICES is for each worker; None where it hides every device. ValueError where it names too few."""
-    given = os.environ.get("CUDA_VISIBLE_DEVICES")
-    if given is None:
-        return [str(i) for i in range(count)]
-    found = [name.strip() for name in given.split(",") if name.strip() not in ("", "-1")]
-    if found and len(found) < count:
-        raise ValueError(f"there are {count} workers and CUDA_VISIBLE_DEVICES names {len(found)} devices ({given}); take at most one worker a device")
-    return found[:count] or None
 
 
 def _follow(name: str, children: list[tuple[subprocess.Popen, Path]], pipe: int, left: Mapping[str, int]) -> None:
