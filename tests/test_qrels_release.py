@@ -134,6 +134,12 @@ def test_a_copy_takes_the_text_of_its_class_from_another_question_too(work):
     write(work)
 
 
+def test_a_near_copy_never_takes_the_text_of_what_it_is_near(work):
+    work.text("shard_00045_6622").unlink()
+    with pytest.raises(Refused, match="the text of document shard_00045_6622 is missing"):
+        write(work)
+
+
 def test_without_texts_no_text_is_needed(work):
     work.text("d1").unlink()
     with pytest.raises(Refused, match="the text of document .* is missing .*--no-texts"):
