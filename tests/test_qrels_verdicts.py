@@ -14,7 +14,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from lib import files, ids, paths, processes
-from lib.qrels import documents, pools, recorded, rendered, standards, verdicts, worksheet
+from lib.qrels import documents, pools, recorded, rejections, rendered, standards, verdicts, worksheet
 from lib.qrels.refusals import Refused, Unsettled
 
 
@@ -316,6 +316,18 @@ def test_silence_is_no_consent_beside_rejections_under_a_name_that_nobody_reads(
         verdicts.record(work, "Q1")
     (tmp_path / "rejections" / "Q1.json").rename(work.rejections("Q1"))
     assert verdicts.record(work, "Q1")
+
+
+@pytest.mark.parametrize("name", ["q1.JSON", "q1.json.txt", "q1 (1).json"])
+def test_silence_is_no_consent_beside_a_file_that_a_program_named_anew(work, name):
+    reject(work, "q1", rejection())
+    work.rejections("q1").rename(work.rejections("q1").with_name(name))
+    with pytest.raises(Refused, match=f"rejections/{re.escape(name)} belongs to no question"):
+        verdicts.record(work, "q1")
+    reject(work, "q1", rejection())
+    work.rejections("q1").with_name(name).rename(work.rejections("q1").with_name("q1.json~"))  # what an editor keeps
+    assert verdicts.record(work, "q1")
+    assert not any("q1.json~" in line for line in rejections.strays(work, ["q1", "q2"]))
 
 
 def test_a_question_that_another_process_holds_does_not_keep_the_others_from_being_written(work):

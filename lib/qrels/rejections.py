@@ -55,10 +55,14 @@ def read(work: Work, question: dict) -> dict[tuple[int, str], Rejection]:
 
 
 def strays(work: Work, qids: list[str]) -> list[str]:
-    """The files in rejections/ that belong to none of the questions: under such a name a rejection would be passed over."""
-    names = {work.rejections(qid).name for qid in qids}
-    folder = work.rejections("any").parent
-    return sorted(path.name for path in folder.glob("*.json") if path.name not in names and not path.name.startswith("."))
+    """The files in rejections/ that belong to none of the questions: under such a name a rejection would be passed over.
+
+    `q1.JSON` and `q1.json.txt` are such names too; what an editor keeps beside the file itself, as `q1.json~`, is none.
+    """
+    folder, names = work.rejections("any").parent, {work.rejections(qid).name for qid in qids}
+    found = sorted(path.name for path in folder.glob("*") if ".json" in path.name.lower() and not path.name.startswith("."))
+    read = tuple(names.intersection(found))
+    return [name for name in found if name not in names and not name.startswith(read)]
 
 
 def _form_faults(row) -> Iterator[str]:
