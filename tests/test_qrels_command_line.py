@@ -2,6 +2,7 @@
 
 import argparse
 import ast
+import hashlib
 import json
 import re
 import sys
@@ -56,9 +57,13 @@ def override(work: Path) -> dict:
 
 
 @pytest.fixture(scope="module")
-def traced(tmp_path_factory) -> dict[str, dict[str, set[str]]]:
-    """Which places each step read and wrote, over a planted question taken to its release."""
-    folder = tmp_path_factory.mktemp("traced")
+def folder(tmp_path_factory) -> Path:
+    return tmp_path_factory.mktemp("traced")
+
+
+@pytest.fixture(scope="module")
+def traced(folder) -> dict[str, dict[str, set[str]]]:
+    """Which places each step read and wrote, over a planted question taken to its release in `folder`."""
     qrels_set.write(folder / "review", questions=1)
     work, planted, found = folder / "work", folder / "review", defaultdict(lambda: {"read": set(), "write": set()})
     work.mkdir()
@@ -98,6 +103,8 @@ def traced(tmp_path_factory) -> dict[str, dict[str, set[str]]]:
             break
         run("expand apply", "--qid", "q01", "--decisions", str(work / "expand" / "to_apply" / "q01.json"))
     run("expand export", *sources)
+    for step in ("stats", "near-dup"):
+        run(step, str(work / "qrels_expanded.jsonl"), "--outdir", str(folder / "figures"))
     run("release", "--outdir", str(folder / "released"), *sources[:2])
     run("status")
     return found
@@ -111,6 +118,15 @@ def test_a_step_reads_and_writes_what_its_help_says_and_nothing_else_of_the_work
     else:
         assert traced[name]["write"] == writes
         assert traced[name]["read"] - writes == reads - writes  # it reads what it adds to
+
+
+def test_the_hash_of_the_workbook_goes_into_every_output(traced, folder):
+    sha256, work = hashlib.sha256((folder / "review" / "review.xlsm").read_bytes()).hexdigest(), folder / "work"
+    outputs = [*work.glob("*.jsonl"), *work.glob("verdicts/*.json"), *work.glob("worksheets/*.html"), *folder.glob("figures/*.json"),
+               folder / "released" / "manifest.json", folder / "released" / "README.md"]
+    assert {path.name for path in outputs} == {"candidates.jsonl", "needs_review.jsonl", "qrels.jsonl", "qrels_expanded.jsonl", "q01.json", "q01.html",
+                                               "stats.json", "near-dup.json", "manifest.json", "README.md"}
+    assert [path.name for path in outputs if sha256 not in path.read_text() and path.stat().st_size] == []
 
 
 def test_every_option_that_a_message_names_is_one_that_a_step_takes():
