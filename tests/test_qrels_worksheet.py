@@ -13,7 +13,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lib import files, paths
-from lib.qrels import documents, rendered, standards, verdicts, worksheet
+from lib.qrels import documents, rendered, standards, taken, verdicts, worksheet
 from lib.qrels import pools as lines_of
 from lib.qrels.refusals import Refused, Unsettled
 
@@ -159,6 +159,15 @@ def test_a_reader_that_leaves_before_the_last_line_was_shown_nothing_however_muc
         work.rendered("q1").unlink(missing_ok=True)
         subprocess.run(["bash", "-o", "pipefail", "-c", f"{command} | {reader}"], capture_output=True, cwd=paths.ROOT, check=True)
         assert sorted(rendered.read(work, "q1")) == ["d1", "d2", "d3"]
+
+
+def test_a_line_left_in_a_pipe_that_nobody_reads_any_more_was_not_taken():
+    reader, writer = os.pipe()
+    with os.fdopen(writer, "w") as stream:
+        print("the last line", file=stream, flush=True)
+        os.close(reader)
+        with pytest.raises(BrokenPipeError):
+            taken.wait(stream)
 
 
 def test_the_command_line_ends_with_1_where_something_was_cut(tmp_path):
