@@ -4,7 +4,8 @@ import json
 
 import small_qrels
 
-from lib.qrels import build, status, verdicts, worksheet
+from lib.qrels import build, rendered, status, verdicts, worksheet
+from lib.qrels.__main__ import main
 from lib.qrels.work import Work, write_lines
 
 
@@ -56,3 +57,11 @@ def test_an_id_is_named_as_a_shell_takes_it(tmp_path):
     assert stands(work, "a;b").next == "worksheet --qid 'a;b'"
     assert any("a;b" in line for line in status.lines(work))
     assert json.loads(work.candidates.read_text())["qid"] == "a;b"
+
+
+def test_an_id_that_looks_like_an_option_is_named_as_the_command_line_takes_it(tmp_path, capsys):
+    work = small_qrels.make(tmp_path, {"-q": {1: {"d1": None}}})
+    assert stands(work, "-q").next == "worksheet --qid=-q"
+    main([*stands(work, "-q").next.split(), "--work-dir", str(tmp_path)])
+    said = capsys.readouterr().out
+    assert "then run verdicts --qid=-q" in said and rendered.read(work, "-q")

@@ -11,7 +11,7 @@ from lib.qrels.closure import Closed
 from lib.qrels.documents import Document
 from lib.qrels.duplicates import Conflict
 from lib.qrels.pending import Scanned
-from lib.qrels.refusals import Refused, Unsettled
+from lib.qrels.refusals import Refused, Unsettled, option
 from lib.qrels.rendered import block, is_whole, visible
 from lib.qrels.work import Work, write_lines
 from lib.qrels.worksheet import head
@@ -92,7 +92,7 @@ def render(work: Work, qid: str, qrels: Path, max_chars: int = rendered.MAX_CHAR
     whole = {document.sha256 for document in shown if is_whole(document.text, max_chars)}
     left += [f"{visible(one.docid)}: {rendered.truncated(one.text, max_chars, longest)}" for one in shown if one.sha256 not in whole]
     yield f"=== question {visible(qid)}: {pending.number(len(scanned.pending))} to judge, {len(shown)} to read, each against all live hops"
-    yield f"=== decide each in a file, {SHAPE}; then run expand apply --qid {shlex.quote(qid)} --decisions FILE"
+    yield f"=== decide each in a file, {SHAPE}; then run expand apply {option(qid)} --decisions FILE"
     yield from head(scanned.question.row, scanned.standards)
     yield from left
     for document in shown:

@@ -10,12 +10,11 @@ import hashlib
 import html
 import json
 import re
-import shlex
 from pathlib import Path
 
 from lib import files, ids, paths
 from lib.qrels import documents, pools, rejections, rendered, standards
-from lib.qrels.refusals import Refused, Unsettled, run
+from lib.qrels.refusals import Refused, Unsettled, option, run
 from lib.qrels.rendered import visible
 from lib.qrels.standards import Standard
 from lib.qrels.work import Work, read_json
@@ -88,7 +87,7 @@ def _content(work: Work, question: dict, bars: dict[int, Standard], shown: list[
     content = {
         "qid": qid, "question": question["question"], "question_sha256": pools.sha256(question), "workbook": question["workbook"],
         "workbook_sha256": question["workbook_sha256"],
-        "file": work.rejections(qid).name, "command": f"python -m lib.qrels verdicts --qid {shlex.quote(qid)}",
+        "file": work.rejections(qid).name, "command": f"python -m lib.qrels verdicts {option(qid)}",
         "hops": hops, "documents": shown, "gaps": gaps, "rejections": _rejections(work.rejections(qid)),
     }
     return content | {"version": hashlib.sha256(json.dumps(content, sort_keys=True).encode("ascii")).hexdigest()}

@@ -18,6 +18,11 @@ class Unsettled(Refused):
         super().__init__("\n".join(lines))
 
 
+def option(qid: str) -> str:
+    """The option that names a question, the id as a shell takes it: `--qid 78`; `--qid=-q` where it would pass for an option."""
+    return f"--qid{'=' if qid.startswith('-') else ' '}{shlex.quote(qid)}"
+
+
 def run(step: str, qid: str, flags: str = "") -> str:
     """The way out that a message names: `run verdicts --qid 78`, the id as a shell takes it."""
-    return f"run {step} --qid {shlex.quote(qid)}{flags}"
+    return f"run {step} {option(qid)}{flags}"

@@ -1,13 +1,12 @@
 """Where each question stands: what is cached, shown whole, recorded, built and expanded, and the step that comes next."""
 
-import shlex
 from pathlib import Path
 from typing import NamedTuple
 
 from tabulate import tabulate
 
 from lib.qrels import current, decisions, documents, pending, pools, recorded, rendered, standards
-from lib.qrels.refusals import Refused
+from lib.qrels.refusals import Refused, option
 from lib.qrels.work import Work, read_lines
 
 
@@ -92,7 +91,7 @@ def _left(work: Work, qid: str) -> int | None:
 
 
 def _next(one: Standing, unanswered: bool) -> str:
-    qid = f"--qid {shlex.quote(one.question)}"
+    qid = option(one.question)
     if one.cached < one.documents:
         return f"fetch {qid}"
     if unanswered and one.shown is None:
