@@ -119,6 +119,13 @@ def test_what_is_no_vocabulary_is_refused(words):
 
 
 def test_a_vocabulary_grows_with_its_words():
-    texts = [" ".join(f"w{n}" for n in range(first, first + 1000)) for first in range(0, 30_000, 1000)]
+    texts = [" ".join(f"w{n}" for n in range(first, first + 1000)) for first in range(0, 30_000, 1000)] + ["x" * 100_000]
     known = tokenizer.vocabulary(tokenizer.of(texts))
-    assert known.size == 30_000 and tokenizer.words(tokenizer.of(texts), known)[0].min() == 0
+    assert known.size == 30_001 and tokenizer.words(tokenizer.of(texts), known)[0].min() == 0
+    assert tokenizer.listed(known) == sorted({word for one in texts for word in one.split()})
+
+
+def test_long_words_that_begin_alike_are_numbered_in_the_order_of_their_bytes():
+    names = ["function", "functional", "functionals", "functor", "functionally", "function0", "f", "functio"]
+    known = tokenizer.vocabulary(tokenizer.of([" ".join(names[::-1]), " ".join(names)]))
+    assert tokenizer.listed(known) == sorted(names)

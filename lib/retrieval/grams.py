@@ -57,32 +57,38 @@ def number(word, first, key, n, slots, bits, at, gram):
     Query q has the words `word[first[q]:first[q + 1]]`; gram[i] becomes the number of the gram that begins at word i, -1 where none does.
     """
     known, last, shift = 0, _power(n), _64 - np.uint64(np.log2(len(bits)))
+    longest = 0
     for q in range(len(first) - 1):
-        rolled = np.uint64(0)
+        longest = max(longest, first[q + 1] - first[q])
+    hashes, warm = np.empty(longest, np.uint64), np.empty(longest, np.uint64)
+    for q in range(len(first) - 1):
+        rolled, begin = np.uint64(0), first[q]
         for i in range(first[q], first[q + 1]):
             rolled = rolled * _BASE + _of_word(key[word[i]])
             gram[i] = -1
-            begin = i - n + 1
-            if begin < first[q]:
-                continue
-            hashed = _of_gram(rolled)
-            rolled -= _of_word(key[word[begin]]) * last
+            if i - n + 1 >= begin:
+                hashes[i - n + 1 - begin] = _of_gram(rolled)
+                rolled -= _of_word(key[word[i - n + 1]]) * last
+        windows = first[q + 1] - begin - n + 1
+        for j in range(windows):  # loads that do not wait for each other bring the places into the cache
+            warm[j] = slots[_home(hashes[j], len(slots))]
+        for j in range(windows):
+            hashed, found = hashes[j], -1
             place = _home(hashed, len(slots))
-            found = -1
             while slots[place] != 0:
                 if slots[place] >> _32 == hashed >> _32:
                     found = np.int64(slots[place] & _NUMBER) - 1
-                    if _is_gram(word, at[found], begin, n):
+                    if _is_gram(word, at[found], begin + j, n):
                         break
                     found = -1
                 place = (place + 1) & (len(slots) - 1)
             if found < 0:
                 found = known
-                at[found] = begin
+                at[found] = begin + j
                 known += 1
                 slots[place] = hashed >> _32 << _32 | np.uint64(known)
                 bits[np.int64(hashed >> shift)] |= _1 << (hashed & _63) | _1 << (hashed >> _6 & _63)
-            gram[begin] = found
+            gram[begin + j] = found
     return known
 
 
@@ -179,8 +185,15 @@ def _are_words(clean, edge, key, i, n, word, begin, key_of, data, start):
 
 
 @numba.njit(cache=True, nogil=True)
-def match(places, hashes, clean, edge, key, first, row, n, slots, at, word, key_of, data, start, unit, doc):
-    """The known grams at the places sifted out, each with its text, `row` and up; how many."""
+def match(places, hashes, clean, edge, key, first, n, slots, at, word, key_of, data, start, unit, doc):
+    """The known grams at the places sifted out, each with its text; how many."""
+    # three loops of loads that do not wait for each other bring what the last one reads into the cache
+    for s in range(len(places)):
+        unit[s] = np.int64(slots[_home(hashes[s], len(slots))] & _NUMBER) - 1
+    for s in range(len(places)):
+        doc[s] = at[unit[s]] if unit[s] >= 0 else 0
+    for s in range(len(places)):
+        unit[s] = word[doc[s]]
     text = found = 0
     for s in range(len(places)):
         i, hashed = places[s], hashes[s]
@@ -193,7 +206,7 @@ def match(places, hashes, clean, edge, key, first, row, n, slots, at, word, key_
             if slots[place] >> _32 == hashed >> _32:
                 gram = np.int64(slots[place] & _NUMBER) - 1
                 if _are_words(clean, edge, key, i, n, word, at[gram], key_of, data, start):
-                    unit[found], doc[found] = gram, row + text
+                    unit[found], doc[found] = gram, text
                     found += 1
                     break
             place = (place + 1) & (len(slots) - 1)

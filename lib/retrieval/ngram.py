@@ -20,7 +20,7 @@ from lib.retrieval.postings import Groups, Postings, Statistics
 
 N = 5
 UNIT = 2.0**-32
-TEXTS = 2048  # documents that are encoded and read by one thread at a time
+TEXTS = 512  # documents that are encoded and read by one thread at a time
 
 Documents = Sequence[str] | pa.Array | pa.ChunkedArray
 
@@ -61,7 +61,7 @@ def read_queries(texts: Documents, n: int = N) -> Queries:
     key, held = np.empty(known.size, np.uint64), known.slot_key > 0
     key[known.slot_word[held]] = known.slot_key[held]
     slots = np.zeros(1 << max(4, (windows + windows // 2).bit_length()), np.uint64)
-    bits = np.zeros(1 << max(1, (windows // 4).bit_length()), np.uint64)  # 16 to 32 bits a gram, two of them set
+    bits = np.zeros(1 << max(1, (windows // 8).bit_length()), np.uint64)  # 8 to 16 bits a gram, two of them set: small enough for a cache
     at, gram = np.empty(windows, np.int32), np.empty(len(word), np.int32)
     at = at[: grams.number(word, first, key, n, slots, bits, at, gram)]
     at = grams.renumber(grams.by_words(word, at, n, known.size), slots, at, gram)
@@ -72,35 +72,42 @@ def read_queries(texts: Documents, n: int = N) -> Queries:
 
 def _find(texts: Documents, queries: Queries, first: int) -> Found:
     """What the documents from row `first` on hold, TEXTS of them at most."""
-    parts = [Found(np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0, np.int64))]
-    for row, block in tokenizer.read(tokenizer.of(texts[first : first + TEXTS])):
-        at, hashes = np.empty(len(block.key), np.int32), np.empty(len(block.key), np.uint64)
+    parts, at, hashes = [], np.empty(0, np.int32), np.empty(0, np.uint64)
+    for _, block in tokenizer.read(tokenizer.of(texts[first : first + TEXTS])):
+        if len(at) < len(block.key):
+            at, hashes = np.empty(2 * len(block.key), np.int32), np.empty(2 * len(block.key), np.uint64)
         kept = grams.sift(block.key, queries.n, queries.bits, at, hashes)
         unit, doc = np.empty(kept, np.int32), np.empty(kept, np.int32)
         found = grams.match(
-            at[:kept], hashes[:kept], *block, first + row, queries.n, queries.slots, queries.at, queries.word,
+            at[:kept], hashes[:kept], *block, queries.n, queries.slots, queries.at, queries.word,
             queries.key, queries.vocabulary.data, queries.vocabulary.start, unit, doc,
         )
         parts.append(Found(unit[:found], doc[:found], np.diff(block.first)))
     return _joined(parts)
 
 
-def _joined(parts: Sequence[Found]) -> Found:
-    return Found(*map(np.concatenate, zip(*parts, strict=True)))
+def _joined(parts: Iterable[Found]) -> Found:
+    """What parts hold that follow each other; their documents are numbered on."""
+    kept, rows = [Found(np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0, np.int64))], 0
+    for part in parts:
+        kept.append(part._replace(doc=part.doc + np.int32(rows)))
+        rows += len(part.length)
+    return Found(*map(np.concatenate, zip(*kept, strict=True)))
 
 
 def find(texts: Documents, queries: Queries, threads: int = 1) -> Found:
     """The n-grams of the queries in the documents, in one pass."""
-    firsts, here = range(0, max(len(texts), 1), TEXTS), partial(_find, texts, queries)
-    if threads == 1 or len(firsts) == 1:
-        return _joined([here(first) for first in firsts])
+    firsts, here = range(0, len(texts), TEXTS), partial(_find, texts, queries)
+    if threads == 1 or len(firsts) < 2:
+        return _joined(map(here, firsts))
     with ThreadPoolExecutor(threads) as pool:
-        return _joined(list(pool.map(here, firsts)))
+        return _joined(pool.map(here, firsts))
 
 
-def _grouped(found: Found, units: int) -> Postings:
-    """The postings of what was found: documents by n-gram, ascending, each once and counted."""
-    start = np.zeros(units + 1, np.int64)
+def grouped(parts: Iterable[Found], queries: Queries) -> Postings:
+    """The postings of document parts that follow each other, from what `find` gave for each."""
+    found = _joined(parts)
+    start = np.zeros(queries.size + 1, np.int64)
     grams.add(found.unit, start)
     np.cumsum(start, out=start)
     member, count = np.empty(len(found.doc), np.int32), np.empty(len(found.doc), np.int64)
@@ -111,17 +118,12 @@ def _grouped(found: Found, units: int) -> Postings:
 
 def index(texts: Documents, queries: Queries, threads: int = 1) -> Postings:
     """The postings of one document part for the n-grams of the queries."""
-    return _grouped(find(texts, queries, threads), queries.size)
+    return grouped([find(texts, queries, threads)], queries)
 
 
 def index_shards(shards: Iterable[Documents], queries: Queries, threads: int = 1) -> Postings:
     """The postings of documents that come shard by shard: of a shard only what was found in it is kept."""
-    parts, rows = [Found(np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0, np.int64))], 0
-    for texts in shards:
-        found = find(texts, queries, threads)
-        parts.append(found._replace(doc=found.doc + np.int32(rows)))
-        rows += len(found.length)
-    return _grouped(_joined(parts), queries.size)
+    return grouped((find(texts, queries, threads) for texts in shards), queries)
 
 
 def idfs(known: Statistics) -> np.ndarray:

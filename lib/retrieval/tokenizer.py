@@ -69,7 +69,8 @@ def _of_arrow(array: pa.Array) -> Texts:
 
 
 def _joined(data: list[np.ndarray], length: np.ndarray) -> Texts:
-    return Texts(np.concatenate([np.empty(0, np.uint8), *data]), np.concatenate([np.zeros(1, np.int64), np.cumsum(length)]))
+    whole = data[0] if len(data) == 1 else np.concatenate([np.empty(0, np.uint8), *data])
+    return Texts(whole, np.concatenate([np.zeros(1, np.int64), np.cumsum(length)]))
 
 
 def of(texts: Sequence[str] | pa.Array | pa.ChunkedArray) -> Texts:
@@ -142,7 +143,9 @@ def _in_order(table: Vocabulary, known: int, number: np.ndarray) -> Vocabulary:
 
 def numbered(texts: Texts) -> tuple[Vocabulary, np.ndarray, np.ndarray]:
     """The vocabulary of texts, and what `words` gives with it, in one reading."""
-    table, known, numbers, length = _empty(1 << 12, 1 << 15), 0, [np.empty(0, np.int32)], [np.empty(0, np.int64)]
+    size = int(texts.start[-1] - texts.start[0])
+    places = 1 << min(max(size // 16, 1 << 6).bit_length(), 20)  # enough at first for most texts; more are made where it is not
+    table, known, numbers, length = _empty(places, 8 * places), 0, [np.empty(0, np.int32)], [np.empty(0, np.int64)]
     for _, block in read(texts):
         table, known, number = _collected(table, known, block)
         numbers.append(number)

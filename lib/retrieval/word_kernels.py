@@ -53,8 +53,9 @@ def lower(data, start, clean, begin):
         begin[i], to = at, clean[at : at + size]
         for j in range(size):
             to[j] = _lowered(source[j])
-        for j in range(size - 1):  # no branch: both loops work on a vector of bytes
-            marked |= np.uint8(((source[j] == 0xC4) & (source[j + 1] == 0xB0)) | ((source[j] == 0x84) & (source[j + 1] == 0xAA)))
+        for j in range(size - 1):  # neither loop branches or widens a byte, so that both work on a vector of them
+            dotted, kelvin = (source[j] == 0xC4) & (source[j + 1] == 0xB0), (source[j] == 0x84) & (source[j + 1] == 0xAA)
+            marked = np.uint8(marked | np.uint8(dotted | kelvin))
         if marked:
             size = _lower_all(source, to)
         clean[at + size] = 0
