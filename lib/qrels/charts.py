@@ -63,7 +63,8 @@ def votes(axes, table: pd.DataFrame) -> None:
 def expansion_gain(axes, table: pd.DataFrame) -> None:
     added, share = table["added"].to_numpy(), table["share at most"].to_numpy()
     axes.step(np.r_[0, added, added[-1] + 1], np.r_[0, share, 1], where="post", color=figures.COLOURS[0])
-    axes.set(xlabel="documents that the expansion added", ylabel=f"share of questions\nwith at most so many (n = {table['questions'].sum():,})", ylim=(0, 1.02))
+    axes.set(xlabel="documents that the expansion added", ylim=(0, 1.02),
+             ylabel=f"share of questions\nwith at most so many (n = {table['questions'].sum():,})")
     axes.set_xlim(0, added[-1] + 1)
     _whole(axes, "xaxis")
 
@@ -98,8 +99,6 @@ CHARTS: dict[str, Callable[..., None]] = {
     chart.__name__: chart
     for chart in (documents_per_question, hops_per_question, origins, votes, expansion_gain, near_acceptance, rounds_to_closure, exact_classes)
 }
-
-
 # what each table says, and its columns that are shares
 CAPTIONS = {
     "documents_per_question": "Questions by their number of relevant documents, before and after the expansion over duplicates.",

@@ -144,4 +144,5 @@ def _known(cache: Path, identities: list[str]) -> dict[str, dict[str, float]]:
 
 
 def _keep(cache: Path, identities: list[str], known: dict[str, dict[str, float]]) -> None:
-    files.write_text(cache / "found.json", json.dumps({"files": identities, "found": dict(sorted(known.items()))}, ensure_ascii=False, allow_nan=False) + "\n")
+    kept = {"files": identities, "found": dict(sorted(known.items()))}
+    files.write_text(cache / "found.json", json.dumps(kept, ensure_ascii=False, allow_nan=False) + "\n")

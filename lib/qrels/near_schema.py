@@ -94,7 +94,8 @@ def batches(near: NearFile, columns: list[str], row_groups: list[int] | None = N
     longest = max((_values(one, columns) / one.num_rows for one in held if one.num_rows), default=1)
     at = 0
     with _readable(near.path):
-        for batch in near.parquet.iter_batches(max(1, min(BATCH, int(EDGES / max(1, longest)))), row_groups=list(groups), columns=columns, use_threads=False):
+        size = max(1, min(BATCH, int(EDGES / max(1, longest))))
+        for batch in near.parquet.iter_batches(size, row_groups=list(groups), columns=columns, use_threads=False):
             yield rows[at : at + batch.num_rows], batch
             at += batch.num_rows
 

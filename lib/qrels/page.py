@@ -27,7 +27,8 @@ def write(work: Work, qid: str) -> list[str]:
 
     Nothing is cut in the page, so each pending document whose text is cached counts as shown beside the standards of the hops
     it is pending on. A document without a text is a gap: it stands on the page with its reason, is not marked, and Unsettled
-    lists it once the page is written. The same work folder gives the same bytes. Refused as `standards.read` refuses, and where a rejections file cannot be loaded.
+    lists it once the page is written. The same work folder gives the same bytes. Refused as `standards.read` refuses, and where
+    a rejections file cannot be loaded.
     """
     with work.held(qid):
         question = pools.question(work, qid)
