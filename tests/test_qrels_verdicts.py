@@ -14,7 +14,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from lib import files, ids, paths, processes
-from lib.qrels import documents, pools, recorded, rejections, rendered, standards, verdicts, worksheet
+from lib.qrels import build, documents, pools, recorded, rejections, rendered, standards, status, verdicts, worksheet
 from lib.qrels.refusals import Refused, Unsettled
 
 
@@ -44,9 +44,13 @@ def work(tmp_path):
 
 
 def rewrite(work, change):
-    """Change the lines of candidates.jsonl."""
+    """Change the lines of candidates.jsonl, and with them overrides.json, from which they were taken."""
     rows = small.lines(work.candidates)
     change(rows)
+    files.write_json(work.overrides, [
+        {"qid": row["qid"], "hop": entry["hop"], "docid": entry["docid"], **entry["override"]}
+        for row in rows for entry in row["pool"] if entry["override"]
+    ])
     work.candidates.write_text("".join(json.dumps(row) + "\n" for row in rows))
 
 
@@ -254,6 +258,30 @@ def test_an_override_decides_and_its_quote_has_to_stand_in_the_text(work, state,
     small.gap(work, "d4")
     with pytest.raises(Unsettled, match="the override on hop 2 of d4 of q1 cannot be checked"):
         verdicts.record(work, "q1")
+
+
+def test_an_override_that_candidates_has_not_taken_up_or_that_was_taken_back_keeps_the_question_open(work):
+    override = {"verdict": "supports", "reason": "an oversight", "quote": small.sentence("d4")}
+    written = [{"qid": "q1", "hop": 2, "docid": "d4", **override}]
+    for qid in ("q1", "q2"):
+        verdicts.record(work, qid)
+    assert build.build(work, work.qrels)
+
+    def is_open(step):
+        with pytest.raises(Refused, match="overrides.json says something else of q1 than candidates.jsonl, .*; run python -m lib.qrels candidates again"):
+            step()
+        assert status.standings(work)[0].next == "candidates"
+
+    files.write_json(work.overrides, written)
+    is_open(lambda: verdicts.record(work, "q1"))
+    is_open(lambda: build.build(work, work.qrels))
+    assert verdicts.record(work, "q2")
+    rewrite(work, lambda rows: rows[0]["pool"][4].update(state="overridden", override=override))
+    verdicts.record(work, "q1")
+    assert build.build(work, work.qrels) and status.standings(work)[0].next == "expand scan"
+    work.overrides.unlink()
+    is_open(lambda: verdicts.record(work, "q1"))
+    is_open(lambda: build.build(work, work.qrels))
 
 
 def test_standards_are_asked_for_where_something_is_pending(tmp_path):

@@ -94,7 +94,8 @@ def parser() -> argparse.ArgumentParser:
         epilog=f"In this order: {NEXT}.\n\n{VARIABLES}", formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     steps = _Steps(found)
-    step = steps.add("candidates", "make one candidate pool a question", "the workbook, the verified questions, overrides.json and, for its quotes, docs/", "candidates.jsonl")
+    step = steps.add("candidates", "make one candidate pool a question",
+                     "the workbook, the verified questions, overrides.json and, for its quotes, docs/", "candidates.jsonl")
     _variable(step, "--workbook", "QRELS_WORKBOOK", "the reviewer's workbook, .xlsm or .xlsx; it is never saved")
     _variable(step, "--questions", "QRELS_QUESTIONS", "the verified questions, one JSON object a line")
     step.add_argument("--columns", type=Path, metavar="FILE", help="JSON: the sheets and headers of this workbook, where they are not the usual ones")
@@ -117,12 +118,12 @@ def parser() -> argparse.ArgumentParser:
     _cut(step)
 
     step = steps.add("verdicts", "record rejections, and accept by silence what was shown whole",
-                     "candidates.jsonl, standards/, rejections/, rendered/, docs/ and earlier verdicts/", "verdicts/Q.json")
+                     "candidates.jsonl, overrides.json, standards/, rejections/, rendered/, docs/ and earlier verdicts/", "verdicts/Q.json")
     which = step.add_mutually_exclusive_group(required=True)
     which.add_argument("--all", action="store_true", help="every question that was judged: it has a rejections file, or nothing is pending")
     which.add_argument("--qid", metavar="Q", help="one question; without a rejections file all that was shown whole is accepted")
 
-    step = steps.add("build", "make qrels of candidates and verdicts", "candidates.jsonl, standards/, rejections/, verdicts/ and docs/",
+    step = steps.add("build", "make qrels of candidates and verdicts", "candidates.jsonl, overrides.json, standards/, rejections/, verdicts/ and docs/",
                      "FILE, and needs_review.jsonl beside it: each live hop without support")
     step.add_argument("--out", type=Path, metavar="FILE", help="(qrels.jsonl of the work folder)")
 
@@ -154,12 +155,13 @@ def parser() -> argparse.ArgumentParser:
     _exact_dups(step)
     step.add_argument("--out", type=Path, metavar="OUT", help="(qrels_expanded.jsonl of the work folder)")
 
-    _figures(steps.add("stats", "draw how documents, hops and votes are distributed", "FILE", "CSV and PDF into DIR, and stats.json: the hashes of FILE and workbook"))
+    _figures(steps.add("stats", "draw how documents, hops and votes are distributed", "FILE",
+                       "CSV and PDF into DIR, and stats.json: the hashes of FILE and workbook"))
     _figures(steps.add("near-dup", "draw what the expansion added, and which near copies were accepted", "FILE",
                        "CSV and PDF into DIR, and near-dup.json: the hashes of FILE and workbook"))
 
     step = steps.add("release", "write the released files: per question, without per-hop data",
-                     "FILE, needs_review.jsonl, docs/ and the ids of the corpus; and, to see whether FILE is of today, candidates.jsonl, "
+                     "FILE, needs_review.jsonl, docs/ and the ids of the corpus; and, to see whether FILE is of today, candidates.jsonl, overrides.json, "
                      "standards/, rejections/, verdicts/, expand/exported.json and the decisions",
                      "DIR: TREC qrels, a BEIR folder, JSONL, a data card and a manifest of hashes")
     step.add_argument("file", type=Path, nargs="?", help="what expand export wrote (qrels_expanded.jsonl of the work folder)")

@@ -67,6 +67,14 @@ def check(work: Work, overrides: Mapping[Entry, Override], votes: Mapping[Entry,
     return unread
 
 
+def check_taken(work: Work, question: dict) -> None:
+    """Refuse where the file says something else now of a question's entries than its line of candidates.jsonl took from it."""
+    given = {entry[1:]: override._asdict() for entry, override in read(work).items() if entry[0] == question["qid"]}
+    if given != {(entry["hop"], entry["docid"]): entry["override"] for entry in question["pool"] if entry["override"]}:
+        raise Refused(f"{paths.shown(work.overrides)} says something else of {question['qid']} than candidates.jsonl, which took it up before; "
+                      "run python -m lib.qrels candidates again")
+
+
 def shown(entry: Entry) -> str:
     qid, hop, docid = entry
     return f"question {qid} hop {hop} document {docid}"

@@ -1,7 +1,7 @@
 """The verdicts files, and which of their verdicts still stand: given for today's entry, text and standard."""
 
 from lib import paths
-from lib.qrels import documents, pools, rejections, standards
+from lib.qrels import documents, overrides, pools, rejections, standards
 from lib.qrels.refusals import Refused, run
 from lib.qrels.work import Work, read_json
 
@@ -92,7 +92,7 @@ def hashes(work: Work, question: dict) -> dict[str, str]:
 
 
 def today(work: Work, question: dict, texts: dict[str, str]) -> dict:
-    """The verdicts file of a question, where its verdicts still stand, answer every entry of the pool and hold its rejections; else Refused.
+    """The verdicts file of a question, where its verdicts still stand, answer every entry of the pool and hold its rejections and overrides; else Refused.
 
     `texts` holds the hashes of the cached texts. What stands twice in it, or is in no pool, is left for `settlement.settle` to find.
     """
@@ -115,6 +115,7 @@ def today(work: Work, question: dict, texts: dict[str, str]) -> dict:
         if row is None or (row["accepted"], row["by"]) not in (answer(entry, False), answer(entry, True)):
             what = "has no verdict on" if row is None else "answers against the votes on"
             raise Refused(f"{path} {what} hop {entry['hop']} of {entry['docid']}; {run('verdicts', qid)} again")
+    overrides.check_taken(work, question)
     if not is_heard(work, question, found):
         raise Refused(f"{paths.shown(work.rejections(qid))} says something else than {path}, which was recorded before; {run('verdicts', qid)} again")
     return found

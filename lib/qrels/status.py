@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from tabulate import tabulate
 
-from lib.qrels import current, decisions, documents, pending, pools, recorded, rendered, standards
+from lib.qrels import current, decisions, documents, overrides, pending, pools, recorded, rendered, standards
 from lib.qrels.refusals import Refused, option
 from lib.qrels.work import Work, read_lines
 
@@ -56,6 +56,10 @@ def _standing(work: Work, question: dict, built: dict | None, closed: dict | Non
         len(built["documents"]) if built else None, len(decisions.read(work, qid)), _left(work, qid) if built else None,
         len(closed["documents"]) if closed else None, "",
     )
+    try:
+        overrides.check_taken(work, question)
+    except Refused:
+        return one._replace(next="candidates")
     if any(entry["state"] == "contradiction" for entry in pool):
         return one._replace(next="settle what contradicts itself")
     return one._replace(next=_next(one, bool(answered - stands) or not _is_heard(work, question)))

@@ -4,7 +4,7 @@ from collections import Counter
 
 from lib import files, paths
 from lib.processes import Locked
-from lib.qrels import documents, pools, recorded, rejections, rendered, standards
+from lib.qrels import documents, overrides, pools, recorded, rejections, rendered, standards
 from lib.qrels.documents import Document
 from lib.qrels.refusals import Refused, Unsettled, run
 from lib.qrels.rejections import Rejection
@@ -17,7 +17,8 @@ def record(work: Work, qid: str) -> list[str]:
 
     Silence accepts, and a rejection counts, only where a whole render has shown today's text of the document beside
     today's standard of the hop; Unsettled lists what was not shown, and nothing is written. A vote wins against a
-    rejection, which is reported. Refused: contradicting votes, a faulty rejections file, standards that are missing.
+    rejection, which is reported. Refused: contradicting votes, overrides that candidates.jsonl has not taken up, a faulty
+    rejections file, standards that are missing.
     """
     with work.held(qid):
         question = pools.question(work, qid)
@@ -76,6 +77,7 @@ def _record(work: Work, question: dict) -> list[str]:
     if against := [entry for entry in question["pool"] if entry["state"] == "contradiction"]:
         listed = "; ".join(f"hop {entry['hop']} of {entry['docid']} ({pools.cast(entry)})" for entry in against)
         raise Refused(f"the votes of {qid} contradict each other: {listed}; settle them in the workbook or overrides.json and run candidates")
+    overrides.check_taken(work, question)
     bars = standards.read(work, question) if recorded.pending(question) or work.standards(qid).exists() else {}
     rejected = rejections.read(work, question)
     texts, gaps = _texts(work, question)
