@@ -117,11 +117,15 @@ def parts_of(run: str) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in Path(run, "vectors").glob("part-*.parquet")}
 
 
-def test_a_run_is_encoded_and_searched_and_a_job_array_makes_the_same_part(qwen, tmp_path, monkeypatch):
+def test_a_run_is_encoded_and_searched_and_a_job_array_makes_the_same_part(qwen, tmp_path, monkeypatch, capsys):
     run = run_of(tmp_path)
     monkeypatch.setattr(children, "_run", run_here)
+    (qwen / "1_Pooling").mkdir()
+    (qwen / "1_Pooling/config.json").write_text('{"pooling_mode_mean_tokens": true, "pooling_mode_lasttoken": false}')
     routes.search(OPTIONS | {"run": run, "encoder": str(qwen)})
     check_run(run, qwen)
+    said = capsys.readouterr().err
+    assert "qwen says that it pools by mean, and pooling is last" in said and "\nvectors: 26 texts, " in said and " 3 texts cut at 40 tokens" in said
     before = parts_of(run)
     for path in Path(run, "vectors").glob("part-*"):
         path.unlink()

@@ -8,12 +8,11 @@ from functools import lru_cache, partial
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 from threadpoolctl import threadpool_limits
 
 from lib import contracts, corpus
 from lib.engine import Stage
-from lib.retrieval import dense
+from lib.retrieval import dense, vectors
 from lib.text import tokens
 
 FAINT = 1e-6  # a text that keeps less than this of its length 1 counts as one without words
@@ -61,9 +60,7 @@ def _encode(table: str, out: str, shard: str, config: dict) -> dict:
     model = _fitted(str(run), str(contracts.parts(run / "documents")), config["dimensions"], config["seed"])
     read = corpus.documents if table == "documents" else corpus.queries
     found = model.vectors(read(run, shard, ["text"])["text"].to_pylist())
-    offsets = np.arange(len(found) + 1, dtype=np.int32) * found.shape[1]
-    column = pa.ListArray.from_arrays(pa.array(offsets), pa.array(found.ravel()), type=contracts.TABLES["vectors"].field("vector").type)
-    return contracts.write("vectors", contracts.table("vectors", {"vector": column}), run / out / f"{shard}.parquet")
+    return vectors.write(found, run / out / f"{shard}.parquet")
 
 
 document_vectors = Stage(

@@ -49,6 +49,15 @@ def positions(folder: str | Path) -> int | None:
     return known.get("max_position_embeddings") or known.get("text_config", {}).get("max_position_embeddings")
 
 
+def pooling(folder: str | Path) -> str | None:
+    """"last" or "mean" where a folder of sentence-transformers says that, None where it says another or nothing."""
+    known = config(folder, "1_Pooling/config.json")
+    for name, key in (("last", "pooling_mode_lasttoken"), ("mean", "pooling_mode_mean_tokens")):
+        if known.get(key) is True or str(known.get("pooling_mode")).startswith(name):
+            return name
+    return None
+
+
 def prompt(path: str | Path) -> str:
     r"""The one line of a prompt's file, where `\n` is a line break; '' for no file.
 

@@ -10,11 +10,10 @@ from functools import lru_cache, partial
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 
-from lib import contracts, corpus, engine, paths
+from lib import corpus, engine, paths
 from lib.engine import Stage
-from lib.retrieval import children, dense, lsa, model_folder
+from lib.retrieval import children, dense, lsa, model_folder, vectors
 from lib.retrieval.encode import minilm, texts
 
 DEFAULTS = {"pooling": "last", "prefix_file": "prompts/query_prefix.txt", "query_tokens": 512, "document_tokens": 32_768, "row_tokens": 65_536}
@@ -30,6 +29,10 @@ def write(config: dict, workers: int | str = 1) -> None:
             engine.map(stage, config, workers)
         return
     config = prepared(config)
+    own = model_folder.pooling(config["encoder_folder"])
+    if own and own != config["encoder"]["pooling"]:
+        print(f"the model of {paths.shown(config['encoder_folder'])} says that it pools by {own}, and pooling is {config['encoder']['pooling']}",
+              file=sys.stderr, flush=True)
     for stage, limit in ((document_vectors, "document_tokens"), (query_vectors, "query_tokens")):
         lines = children.map(stage, config, workers)
         cut, rows, tokens = (sum(line[name] for line in lines) for name in ("cut", "rows", "tokens"))
@@ -71,7 +74,7 @@ def _encode(table: str, shard: str, config: dict) -> dict:
 
     run, encoder = Path(config["run"]), config["encoder"]
     ready, reader = _opened(config["encoder_folder"], encoder["sha256"], encoder["pooling"])
-    column, first = ("docid", "vectors") if table == "documents" else ("qid", "query_vectors")
+    column, out = ("docid", "vectors") if table == "documents" else ("qid", "query_vectors")
     given = (corpus.documents if table == "documents" else corpus.queries)(run, shard, [column, "text"])
     prefix, limit = ("", encoder["document_tokens"]) if table == "documents" else (encoder["prefix"], encoder["query_tokens"])
     ids, cut = texts.read(reader, [prefix + text for text in given["text"].to_pylist()], limit)
@@ -80,15 +83,8 @@ def _encode(table: str, shard: str, config: dict) -> dict:
         raise ValueError(f"{names[empty[0]]} of {table} has no token ({len(empty)} such texts in {shard}), so no vector; "
                          "leave such texts out, or take a model whose tokenizer adds special tokens")
     found = dense.normalise(model.vectors(ready, ids, encoder["pooling"], encoder["row_tokens"]), names)
-    line = contracts.write("vectors", as_table(found), run / first / f"{shard}.parquet")
+    line = vectors.write(found, run / out / f"{shard}.parquet")
     return line | {"tokens": int(ids.lengths.sum()), "cut": cut, "packs": ready.packs, "attention": ready.attention}
-
-
-def as_table(found: np.ndarray) -> pa.Table:
-    """The `vectors` table of float32[rows, d]."""
-    offsets = np.arange(len(found) + 1, dtype=np.int32) * found.shape[1]
-    column = pa.ListArray.from_arrays(pa.array(offsets), pa.array(found.ravel()), type=contracts.TABLES["vectors"].field("vector").type)
-    return contracts.table("vectors", {"vector": column})
 
 
 document_vectors = Stage(
