@@ -56,7 +56,7 @@ def test_the_index_of_the_test_has_long_and_short_lists_and_the_filter_leaves_mo
     asked = bm25.ask(queries, known, statistics)
     made = bm25.ready(part, statistics, asked)
     assert len(part.base) - 1 == 3 and len(part.row) == (~removed).sum() and part.base[-1] == len(part.row)
-    assert (made.entry >= 0).any() and (made.entry < -1).any() and (np.diff(made.rows) > 1).all()
+    assert (made.entry >= 0).any() and (made.entry < -1).any() and (np.diff(made.rows)[:2] > 3).all()
     assert (np.diff(part.base)[:-1] == block_kernels.BLOCK).all()
 
 

@@ -173,28 +173,31 @@ def _place(doc, place, end, d):
 
 @numba.njit(cache=True, nogil=True)
 def _exact(b, q, wanted, q_start, q_word, weight, doc, tf, many_at, many_tf, list_start, entry, rows, dense_tf, dense_list, base, norm, score):
-    """The float64 scores, rounded to float32, of documents of one block (places among all, ascending) for query q."""
-    count = rows[b + 1] - rows[b]
-    found = np.empty(q_start[q + 1] - q_start[q], np.float64)
+    """The float64 scores, rounded to float32, of documents of one block (places among all) for query q."""
+    count, n = rows[b + 1] - rows[b], 0
+    held, lists, found = np.empty(q_start[q + 1] - q_start[q], np.int64), np.empty(q_start[q + 1] - q_start[q], np.int64), np.empty(q_start[q + 1] - q_start[q], np.float64)
+    for i in range(q_start[q], q_start[q + 1]):
+        e = np.int64(entry[b, q_word[i]])
+        held[n], lists[n] = i, e
+        n += e != -1
     for i in range(len(wanted)):
         d = wanted[i] - base[b]
         area = rows[b] * BLOCK + d * count
-        for j in range(len(found)):
-            e = entry[b, q_word[q_start[q] + j]]
-            frequency = np.int64(0)
-            if e >= 0:
-                place = _place(doc, list_start[e], list_start[e + 1], d)
-                if place >= 0:
-                    frequency = _frequency(tf, place, many_at, many_tf)
-            elif e < -1:
+        for j in range(n):
+            e, frequency = lists[j], np.int64(0)
+            if e < 0:
                 frequency = np.int64(dense_tf[uint64(area - 2 - e)])
                 if frequency == MANY:
                     one = dense_list[rows[b] - 2 - e]
                     frequency = _frequency(tf, _place(doc, list_start[one], list_start[one + 1], d), many_at, many_tf)
+            else:
+                place = _place(doc, list_start[e], list_start[e + 1], d)
+                if place >= 0:
+                    frequency = _frequency(tf, place, many_at, many_tf)
             found[j] = frequency
         total, length = 0.0, norm[wanted[i]]
-        for j in range(len(found)):  # a word that is not there adds 0.0, which changes nothing
-            total += weight[q_start[q] + j] * (found[j] / (found[j] + length))
+        for j in range(n):  # a word that is not there adds 0.0, which changes nothing
+            total += weight[held[j]] * (found[j] / (found[j] + length))
         score[i] = total
 
 

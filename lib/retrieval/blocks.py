@@ -28,7 +28,7 @@ from lib.retrieval.hits import Heap
 from lib.retrieval.postings import Groups
 from lib.retrieval.tokenizer import Counts
 
-DENSE = 0.2  # a list of more than this share of a block's documents becomes a row
+DENSE = 0.25  # a list of more than this share of a block's documents becomes a row
 QUERIES = 8192  # that are searched together: 4 kB a query
 _MOST = 2**20  # distinct words of a query up to which the margin is below 1/8
 
