@@ -96,6 +96,14 @@ def test_a_question_that_was_taken_out_keeps_its_qrels_from_being_released(line)
             line.release(path)
 
 
+def test_a_copy_whose_text_changed_after_the_export_is_not_released_with_it(line):
+    small.cache(line.folder, "near", "Another text.")
+    assert (line.next(), line.next("q2")) == ("expand render --qid q1", "release")
+    with pytest.raises(Refused, match="of other verdicts or decisions than there are now on q1"):
+        line.release()
+    assert expansion.scan(line.folder, *line.sources)[1] == "q1: the decision on near is open again, its text changed"
+
+
 def test_an_export_that_was_killed_before_its_end_is_made_again(line):
     line.folder.expanded.write_bytes(line.folder.expanded.read_bytes() + b"\n")
     with pytest.raises(Refused, match="on q1, q2; run"):

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from lib import files, paths
-from lib.qrels import build, pools
+from lib.qrels import build, closure, decisions, pools, standards
 from lib.qrels.refusals import Refused
 from lib.qrels.work import Work, read_json
 
@@ -38,7 +38,7 @@ def exported(work: Work) -> dict[str, dict]:
 
 
 def is_exported(work: Work, kept: Mapping[str, dict], qid: str, row: dict) -> bool:
-    """Whether the expanded qrels are of this line of the qrels and of the question's decisions as they are now."""
+    """Whether the expanded qrels are of this line of the qrels and of the question's decisions as they count now."""
     return kept.get(qid) == _made_of(work, qid, row)
 
 
@@ -65,5 +65,8 @@ def _unlike(today: Mapping[str, dict], before: Mapping[str, dict]) -> str:
 
 
 def _made_of(work: Work, qid: str, row: dict) -> dict:
-    path = work.decisions(qid)
-    return {"qrels_line_sha256": pools.sha256(row), "decisions_sha256": files.sha256(path) if path.exists() else None}
+    """A line of the qrels and the decisions by their hashes, and the documents whose decision is open again: its text or a standard changed."""
+    path, recorded = work.decisions(qid), decisions.read(work, qid)
+    bars = standards.read(work, row) if recorded else {}
+    open_again = [docid for docid in sorted(recorded) if decisions.counted(recorded[docid], closure.text_sha256(work, docid), bars)[1]]
+    return {"qrels_line_sha256": pools.sha256(row), "decisions_sha256": files.sha256(path) if path.exists() else None, "open_again": open_again}

@@ -162,7 +162,7 @@ def parser() -> argparse.ArgumentParser:
 
     step = steps.add("release", "write the released files: per question, without per-hop data",
                      "FILE, needs_review.jsonl, docs/ and the ids of the corpus; and, to see whether FILE is of today, candidates.jsonl, overrides.json, "
-                     "standards/, rejections/, verdicts/, expand/exported.json and the decisions",
+                     "standards/, rejections/, verdicts/, expand/exported.json and expand/decisions/",
                      "DIR: TREC qrels, a BEIR folder, JSONL, a data card and a manifest of hashes")
     step.add_argument("file", type=Path, nargs="?", help="what expand export wrote (qrels_expanded.jsonl of the work folder)")
     step.add_argument("--outdir", type=Path, required=True, metavar="DIR")
