@@ -37,11 +37,13 @@ def heap(queries: int, k: int) -> Heap:
     return Heap(np.full((queries, k), -1, np.int32), np.full((queries, k), -np.inf, np.float32), np.zeros(queries, np.int32))
 
 
-def ranked(best: Heap) -> Hits:
+def ranked(best: Heap, threads: int = 1) -> Hits:
     """The heaps as lists, best first."""
-    order = np.lexsort((best.doc, -best.score), axis=-1)
-    doc, score = np.take_along_axis(best.doc, order, 1), np.take_along_axis(best.score, order, 1)
-    return Hits(doc, np.where(doc < 0, np.float32(0), score))
+    from lib.retrieval import kernels  # numba: only who searches waits for it
+
+    found = Hits(np.empty(best.doc.shape, np.int32), np.empty(best.doc.shape, np.float32))
+    in_threads(lambda first, last: kernels.ranked(first, last, best.doc, best.score, *found), len(best.doc), threads)
+    return found
 
 
 def merge(a: Hits, b: Hits, k: int) -> Hits:

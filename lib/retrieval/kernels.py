@@ -52,6 +52,39 @@ def offer_all(found, found_score, found_size, rows, row, doc, score, size):
 
 
 @numba.njit(cache=True, nogil=True)
+def _sink(doc, score, at, size):
+    """Move the entry at place `at` down the heap of `size` entries, the worst at place 0, to where it belongs."""
+    moved_doc, moved_score = doc[at], score[at]
+    while 2 * at + 1 < size:
+        down = 2 * at + 1
+        if down + 1 < size and _ahead(score[down], doc[down], score[down + 1], doc[down + 1]):
+            down += 1
+        if not _ahead(moved_score, moved_doc, score[down], doc[down]):
+            break
+        doc[at], score[at] = doc[down], score[down]
+        at = down
+    doc[at], score[at] = moved_doc, moved_score
+
+
+@numba.njit(cache=True, nogil=True)
+def ranked(first, last, heap_doc, heap_score, doc, score):
+    """Fill the lists of queries first ... last - 1, best first, from the entries of their heaps, in whatever order these stand; then -1 and 0."""
+    for q in range(first, last):
+        size = 0
+        for i in range(heap_doc.shape[1]):
+            if heap_doc[q, i] >= 0:
+                doc[q, size], score[q, size] = heap_doc[q, i], heap_score[q, i]
+                size += 1
+        doc[q, size:], score[q, size:] = -1, 0
+        for at in range(size // 2 - 1, -1, -1):
+            _sink(doc[q], score[q], at, size)
+        for end in range(size - 1, 0, -1):
+            doc[q, 0], doc[q, end] = doc[q, end], doc[q, 0]
+            score[q, 0], score[q, end] = score[q, end], score[q, 0]
+            _sink(doc[q], score[q], 0, end)
+
+
+@numba.njit(cache=True, nogil=True)
 def merge(doc_a, score_a, doc_b, score_b, doc, score):
     """Fill doc and score [queries, k] from two lists of each query; what is not filled stays."""
     for q in range(doc.shape[0]):

@@ -76,4 +76,4 @@ def search(postings: Postings, queries: Groups, weight, part, scale: float, k: i
         )
 
     hits.in_threads(one_range, len(best.size), threads)
-    return hits.ranked(best)
+    return hits.ranked(best, threads)

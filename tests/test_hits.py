@@ -1,0 +1,32 @@
+"""Heaps become lists beside a full sort."""
+
+import numpy as np
+import pytest
+
+from lib.retrieval import hits
+
+
+def by_sorting(best: hits.Heap) -> hits.Hits:
+    order = np.lexsort((best.doc, -best.score), axis=-1)
+    doc, score = np.take_along_axis(best.doc, order, 1), np.take_along_axis(best.score, order, 1)
+    return hits.Hits(doc, np.where(doc < 0, np.float32(0), score))
+
+
+@pytest.mark.parametrize("k", [1, 2, 3, 8, 100])
+@pytest.mark.parametrize("threads", [1, 3])
+def test_lists_are_the_entries_by_score_then_row_in_whatever_order_they_stand(k, threads):
+    rng = np.random.default_rng(k)
+    best = hits.heap(200, k)
+    for q in range(200):
+        n = rng.integers(0, k + 1)
+        best.doc[q, :n], best.score[q, :n], best.size[q] = rng.permutation(1000)[:n], rng.integers(0, 5, n) / 4, n
+    kept = best.doc.copy(), best.score.copy()
+    found, expected = hits.ranked(best, threads), by_sorting(best)
+    assert found.doc.tobytes() == expected.doc.tobytes() and found.score.tobytes() == expected.score.tobytes()
+    assert found.doc.dtype == np.int32 and found.score.dtype == np.float32 and (found.doc[:, -1] >= 0).any()
+    np.testing.assert_array_equal(best.doc, kept[0])
+    np.testing.assert_array_equal(best.score, kept[1])
+
+
+def test_no_queries_have_no_lists():
+    assert hits.ranked(hits.heap(0, 5)).doc.shape == (0, 5)
