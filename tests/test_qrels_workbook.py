@@ -326,7 +326,7 @@ def one_sheet(book):
 def test_both_tables_may_lie_on_one_sheet(tmp_path):
     (tmp_path / "columns.json").write_text('{"votes": {"sheet": "Hops"}}')
     rows = [("78", 1, "Who?", "Yes", None, "d1", "Supports"), ("78", 1, None, None, None, "d2", None), ("78", 2, "When?", "No", "skip", None, None),
-            ("79", 1, "Who?", None, "odd", "d1", None), ("79", 1, "Who?", None, "odd", "d3", None)]
+            ("79", 1, "Who?", None, "odd", "d1", None), ("79", 1, "WHO? ", None, "Odd", "d3", None)]
     path = small.write(tmp_path / "review.xlsx", rows, [], one_sheet)
     read = workbook.read(path, tmp_path / "columns.json")
     assert read == workbook.read(path, columns.read(tmp_path / "columns.json"))
