@@ -1,6 +1,7 @@
 """Dense search beside a float64 loop over all documents, and the vectors it refuses."""
 
 import json
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from lib.retrieval import dense, hits
+from lib.retrieval import dense, dense_bf16, hits
 from route_lists import listed
 
 CASE = json.loads((Path(__file__).parent / "cases/07-dense-bad-vectors-and-bit-mask.json").read_text())
@@ -137,6 +138,82 @@ def test_threads_and_document_parts_change_nothing():
     assert one.doc.tobytes() == merged.doc.tobytes() and one.score.tobytes() == merged.score.tobytes()
 
 
+HERE = [name for name in dense.BACKENDS if name != "faiss" or find_spec("faiss")]
+
+
+@pytest.mark.parametrize("backend", HERE)
+@pytest.mark.parametrize("dimensions", [3, 40, 384])
+def test_every_backend_gives_the_lists_of_the_loop(backend, dimensions, monkeypatch):
+    rng = np.random.default_rng(dimensions)
+    vectors, query = dense.normalise(rng.normal(size=(700, dimensions)), range(700)), dense.normalise(rng.normal(size=(9, dimensions)), range(9))
+    vectors[100:150] = vectors[:50]
+    removed = rng.random(700) < 0.15
+    monkeypatch.setattr(dense, "BLOCK", 64)
+    monkeypatch.setattr(dense, "QUERIES", 4)
+    for k in (1, 10, 100):
+        found = dense.top(vectors, query, k, removed, threads=2, backend=backend)
+        for i in range(9):
+            assert listed(found, i) == by_loop(vectors, query[i], removed, k)
+
+
+@pytest.mark.parametrize("backend", HERE)
+def test_heaps_are_carried_over_document_parts_in_any_order(backend):
+    rng = np.random.default_rng(7)
+    vectors, query = dense.normalise(rng.normal(size=(900, 48)), range(900)), dense.normalise(rng.normal(size=(6, 48)), range(6))
+    best = hits.heap(6, 40)
+    for part in rng.permutation(9):
+        rows = np.arange(100 * part, 100 * part + 100, dtype=np.int32)
+        dense.add(best, query, dense.documents(vectors[rows], rows), backend=backend)
+    whole, carried = dense.top(vectors, query, 40), hits.ranked(best)
+    assert carried.doc.tobytes() == whole.doc.tobytes() and carried.score.tobytes() == whole.score.tobytes()
+
+
+@pytest.mark.parametrize("backend", HERE)
+def test_a_query_whose_certificate_fails_is_searched_again_document_by_document(backend, monkeypatch):
+    """More documents than are kept lie within the bound of the k-th: nearly equal ones, and 60 that are equal."""
+    rng = np.random.default_rng(8)
+    near = dense.normalise(np.ones((1, 64)) + rng.normal(size=(1, 64)), ["near"])
+    vectors = np.nextafter(np.repeat(near, 400, axis=0), rng.choice([-1, 1], (400, 64)).astype(np.float32))
+    vectors[50:110] = vectors[50]
+    far = dense.normalise(rng.normal(size=(300, 64)), range(300))
+    query = np.concatenate([near, dense.normalise(rng.normal(size=(3, 64)), range(3))])
+    again = []
+    every = dense._every
+    monkeypatch.setattr(dense, "_every", lambda best, query, known: (again.append(len(query)), every(best, query, known)))
+    found = dense.top(np.concatenate([vectors, far]), query, 20, backend=backend)
+    assert again and 1 <= again[0] <= 4
+    for i in range(4):
+        assert listed(found, i) == by_loop(np.concatenate([vectors, far]), query[i], np.zeros(700, bool), 20)
+
+
+@pytest.mark.parametrize("scale", [1e-20, 1, 1e15])
+def test_the_bound_of_rounded_products_holds_on_the_processor_and_by_blocks_as_on_a_gpu(scale, monkeypatch):
+    rng = np.random.default_rng(9)
+    vectors, query = (rng.normal(size=(2, 300, 96)) * scale).astype(np.float32)
+    known, best = dense.documents(vectors), hits.heap(20, 10)
+    base = dense._bound(96, dense.lengths(query[:20]), known.longest)
+    true = query[:20].astype(np.float64) @ vectors.T.astype(np.float64)
+    monkeypatch.setattr(dense_bf16, "GPU_BLOCK", 70)
+    given, rounded = dense_bf16.rounded(query[:20], "cpu")[0], dense_bf16.rounded(vectors, "cpu")[0]
+    held, wide = dense_bf16.search(known, "cpu")(query[:20], best, base)
+    for found in (held, dense_bf16._largest(given, rounded, 36)):
+        for i in range(20):
+            places, coarse = found.found[i, : found.size[i]], found.coarse[i, : found.size[i]]
+            assert len(set(places.tolist())) == len(places) >= 36 and (np.abs(coarse - true[i, places]) <= wide[i]).all()
+            left = np.setdiff1d(np.arange(300), places)
+            assert (true[i, left] <= found.dropped[i] + wide[i]).all()
+
+
+def test_vectors_near_the_end_of_float32_are_searched_in_fp32():
+    vectors = np.array([[3.3e38, 0], [0, 3.39e38], [1e38, 1e38]])
+    assert dense.top(vectors, np.array([[1e-30, 0]]), 3, backend="bf16").doc.tolist() == [[0, 2, 1]]
+
+
+def test_a_backend_that_nobody_wrote_is_refused():
+    with pytest.raises(ValueError, match="there is no dense backend 'int8'; take fp32, bf16, faiss"):
+        dense.top(np.ones((1, 2)), np.ones((1, 2)), backend="int8")
+
+
 def test_vectors_that_cannot_be_compared_are_refused():
     with pytest.raises(ValueError, match="the documents have 3 dimensions and the queries 2"):
         dense.top(np.ones((4, 3)), np.ones((1, 2)))
@@ -144,5 +221,7 @@ def test_vectors_that_cannot_be_compared_are_refused():
         dense.top(np.full((1, 2), 1e25), np.full((1, 2), 1e25))
     with pytest.raises(ValueError, match=r"the query vectors are int64\[1, 2\]; give floats"):
         dense.top(np.ones((1, 2)), np.ones((1, 2), int))
+    with pytest.raises(ValueError, match=r"2 live vectors cannot be searched: row 8 \(zero\), row 9 \(NaN\)"):
+        dense.documents(np.array([[1.0, 2.0], [0, 0], [np.nan, 0]]), np.array([7, 8, 9], np.int32), "live vectors", zero=False)
     with pytest.raises(ValueError, match=r"row 0 \(infinite\)"):
         dense.top(np.full((1, 2), 1e300), np.ones((1, 2)))

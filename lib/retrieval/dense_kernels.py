@@ -1,0 +1,116 @@
+"""The compiled loops of the dense route: candidates above a threshold that rises, and their scores in float64."""
+
+import numba
+import numpy as np
+
+_U = np.uint64
+_WIDE = 32  # products that are compared at once
+
+
+@numba.njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+def lengths(values, length):
+    """Euclidean lengths of rows, in float64 and in any order of summation; not finite where a number is not."""
+    for i in range(values.shape[0]):
+        row, total = values[i], 0.0
+        for j in range(_U(values.shape[1])):
+            total += np.float64(row[j]) * np.float64(row[j])
+        length[i] = np.sqrt(total)
+
+
+@numba.njit(cache=True, nogil=True)
+def _keep_largest(found, coarse, size, keep):
+    """Put the `keep` largest of the first `size` in front; the least of them (Hoare's quickselect)."""
+    low, high = 0, size - 1
+    while low < high:
+        pivot = coarse[(low + high) // 2]
+        i, j = low, high
+        while i <= j:
+            while coarse[i] > pivot:
+                i += 1
+            while coarse[j] < pivot:
+                j -= 1
+            if i <= j:
+                coarse[i], coarse[j] = coarse[j], coarse[i]
+                found[i], found[j] = found[j], found[i]
+                i += 1
+                j -= 1
+        if keep - 1 <= j:
+            high = j
+        elif keep - 1 >= i:
+            low = i
+        else:
+            break
+    least = coarse[0]
+    for i in range(1, keep):
+        least = min(least, coarse[i])
+    return least
+
+
+@numba.njit(cache=True, nogil=True)
+def collect(product, documents, first, keep, found, coarse, size, cut, dropped):
+    """Note the documents `first`, `first + 1`, ... whose product is above the query's cut: where they are many, the `keep` largest.
+
+    `product` is [queries, a multiple of 32], of which the first `documents` count. `found` and `coarse` [queries, room] hold the
+    first `size` of each query; the room is `keep` and 32 at least. What is let go besides is at most `dropped`, as high as the cut.
+    """
+    room = found.shape[1]
+    for q in range(product.shape[0]):
+        row, least, n = product[q], cut[q], size[q]
+        for group in range(_U(documents + _WIDE - 1) // _U(_WIDE)):
+            some = False
+            for i in range(_U(_WIDE)):
+                some |= row[group * _U(_WIDE) + i] > least
+            if some:
+                if n + _WIDE > room:
+                    least = _keep_largest(found[q], coarse[q], n, keep)
+                    cut[q] = dropped[q] = least
+                    n = keep
+                for at in range(group * _U(_WIDE), min((group + _U(1)) * _U(_WIDE), _U(documents))):
+                    found[q, n], coarse[q, n] = first + np.int64(at), row[at]
+                    n += np.int64(row[at] > least)  # no branch to guess
+        size[q] = n
+
+
+@numba.njit(cache=True, nogil=True)
+def narrow(k, bound, found, coarse, size):
+    """Let go of candidates that k others surely pass: their product lies more than twice the bound below the k-th."""
+    for q in range(len(size)):
+        if size[q] <= k:
+            continue
+        least, n = _keep_largest(found[q], coarse[q], size[q], k) - 2 * bound[q], 0
+        for i in range(size[q]):
+            if coarse[q, i] >= least:
+                found[q, n], coarse[q, n] = found[q, i], coarse[q, i]
+                n += 1
+        size[q] = n
+
+
+@numba.njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
+def _any_order(x, y):
+    total = 0.0
+    for j in range(_U(len(x))):
+        total += np.float64(x[j]) * np.float64(y[j])
+    return total
+
+
+@numba.njit(cache=True, nogil=True)
+def _in_order(x, y):
+    total = 0.0
+    for j in range(_U(len(x))):
+        total += np.float64(x[j]) * np.float64(y[j])
+    return total
+
+
+@numba.njit(cache=True, nogil=True)
+def exact(query, vectors, apart, found, size, score):
+    """The score of each candidate in float64, dimensions ascending, rounded to float32.
+
+    `apart` float64[queries] is above the difference of two float64 sums in different orders. So where a sum in any order, which
+    is many times as fast, rounds to one float32 with that much added and taken away, the sum in order rounds to it too.
+    """
+    for q in range(len(size)):
+        for i in range(size[q]):
+            total = _any_order(query[q], vectors[found[q, i]])
+            low, high = np.float32(total - apart[q]), np.float32(total + apart[q])
+            # zeros may differ in their sign
+            score[q, i] = low if low == high and low != 0 else np.float32(_in_order(query[q], vectors[found[q, i]]))
