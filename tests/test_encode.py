@@ -170,8 +170,10 @@ def test_the_parts_depend_on_what_the_vectors_depend_on_and_a_lost_one_is_made_a
     assert (written, lost.read_bytes()) == ([lost.name], before)
     moved = small_models.qwen(tmp_path / "elsewhere", eos_token="<|im_end|>")
     assert engine.key(encode.document_vectors, encode.prepared(config | {"encoder": str(moved)})) == key, "where the folder stands does not matter"
-    for change in ({"pooling": "mean"}, {"prefix_file": ""}, {"query_tokens": 31}, {"document_tokens": 41}, {"row_tokens": 101}):
-        assert engine.key(encode.document_vectors, encode.prepared(config | {"encoder": str(qwen)} | change)) != key
+    of_queries = engine.key(encode.query_vectors, config)
+    for change, documents, queries in (({"pooling": "mean"}, 1, 1), ({"row_tokens": 101}, 1, 1), ({"document_tokens": 41}, 1, 0), ({"query_tokens": 31}, 0, 1), ({"prefix_file": ""}, 0, 1)):
+        other = encode.prepared(config | {"encoder": str(qwen)} | change)
+        assert (engine.key(encode.document_vectors, other) != key, engine.key(encode.query_vectors, other) != of_queries) == (documents, queries)
     small_models.qwen(tmp_path / "elsewhere", seed=5, eos_token="<|im_end|>")
     assert engine.key(encode.document_vectors, encode.prepared(config | {"encoder": str(moved)})) != key
     encode._opened.cache_clear()

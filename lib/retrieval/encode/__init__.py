@@ -36,11 +36,11 @@ def write(config: dict, workers: int | str = 1) -> None:
     for stage, limit in ((document_vectors, "document_tokens"), (query_vectors, "query_tokens")):
         lines = children.map(stage, config, workers)
         cut, rows, tokens = (sum(line[name] for line in lines) for name in ("cut", "rows", "tokens"))
-        print(f"{stage.out}: {rows:,} texts, {tokens:,} tokens, {cut:,} texts cut at {config['encoder'][limit]:,} tokens", file=sys.stderr, flush=True)
+        print(f"{stage.out}: {rows:,} texts, {tokens:,} tokens, {cut:,} texts cut at {config[limit]:,} tokens", file=sys.stderr, flush=True)
 
 
 def prepared(config: dict) -> dict:
-    """The configuration of the two stages, where `encoder` is all that the vectors depend on and `encoder_folder` where the model lies.
+    """The configuration of the two stages: `encoder` becomes what both depend on, `prefix` the query prefix, `encoder_folder` where the model lies.
 
     From `encoder` (minilm or a folder) and, each with its default in DEFAULTS: `pooling`, last or mean; `prefix_file`, the
     query prefix, "" for none; `query_tokens` and `document_tokens`, which count prefix and special tokens; `row_tokens` of a packed row.
@@ -56,8 +56,9 @@ def prepared(config: dict) -> dict:
         if given[name] > given["row_tokens"]:
             raise ValueError(f"{name} is {given[name]} and row_tokens {given['row_tokens']}; a row holds at least the longest text")
     texts.reader(str(folder), given["pooling"])  # refused here rather than in a child
-    known = {"sha256": sha256, "prefix": model_folder.prompt(given.pop("prefix_file"))}
-    return config | {"encoder": known | given, "encoder_folder": str(folder)}
+    known = {"sha256": sha256} | {name: given[name] for name in ("pooling", "row_tokens")}
+    own = {name: given[name] for name in ("query_tokens", "document_tokens")} | {"prefix": model_folder.prompt(given["prefix_file"])}
+    return config | own | {"encoder": known, "encoder_folder": str(folder)}
 
 
 @lru_cache(maxsize=1)
@@ -76,7 +77,7 @@ def _encode(table: str, shard: str, config: dict) -> dict:
     ready, reader = _opened(config["encoder_folder"], encoder["sha256"], encoder["pooling"])
     column, out = ("docid", "vectors") if table == "documents" else ("qid", "query_vectors")
     given = (corpus.documents if table == "documents" else corpus.queries)(run, shard, [column, "text"])
-    prefix, limit = ("", encoder["document_tokens"]) if table == "documents" else (encoder["prefix"], encoder["query_tokens"])
+    prefix, limit = ("", config["document_tokens"]) if table == "documents" else (config["prefix"], config["query_tokens"])
     ids, cut = texts.read(reader, [prefix + text for text in given["text"].to_pylist()], limit)
     names = [f"row {row} ({name})" for row, name in enumerate(given[column].to_pylist(), corpus.part_of(table, config, shard).first)]
     if len(empty := np.flatnonzero(ids.lengths == 0)):
@@ -88,10 +89,10 @@ def _encode(table: str, shard: str, config: dict) -> dict:
 
 
 document_vectors = Stage(
-    "lib.retrieval.encode:document_vectors", "vectors", "vectors", ("documents",), ("encoder",),
+    "lib.retrieval.encode:document_vectors", "vectors", "vectors", ("documents",), ("encoder", "document_tokens"),
     partial(corpus.shards, "documents"), partial(_encode, "documents"),
 )
 query_vectors = Stage(
-    "lib.retrieval.encode:query_vectors", "vectors", "query_vectors", ("queries",), ("encoder",),
+    "lib.retrieval.encode:query_vectors", "vectors", "query_vectors", ("queries",), ("encoder", "prefix", "query_tokens"),
     partial(corpus.shards, "queries"), partial(_encode, "queries"),
 )
