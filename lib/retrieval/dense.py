@@ -20,7 +20,7 @@ from threadpoolctl import threadpool_limits
 from lib.retrieval import dense_kernels, hits, kernels
 from lib.retrieval.hits import Heap, Hits
 
-BLOCK = 512  # documents a product
+BLOCK = 512  # documents a product, a multiple of 64
 QUERIES = 1024  # and queries
 MORE, MORE_ROUNDED = 1.0, 2.0  # candidates kept for each place of the list, and 16, by fp32 and by bf16 products
 BACKENDS = ("fp32", "bf16", "faiss")
@@ -128,7 +128,7 @@ def _reach(best: Heap, bound: np.ndarray) -> np.ndarray:
 
 def candidates(products, best: Heap, bound: np.ndarray, keep: int) -> Candidates:
     """The largest products of each query; `products` gives (first place, float32[queries, BLOCK], how many of them count) of ranges of the documents."""
-    queries, room = len(best.doc), 3 * keep + 32
+    queries, room = len(best.doc), 3 * keep + 64
     found, coarse = np.empty((queries, room), np.int32), np.empty((queries, room), np.float32)
     held = Candidates(found, coarse, np.zeros(queries, np.int64), np.full(queries, -np.inf, np.float32))
     cut = _reach(best, bound)

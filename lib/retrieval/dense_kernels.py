@@ -4,7 +4,7 @@ import numba
 import numpy as np
 
 _U = np.uint64
-_WIDE = 32  # products that are compared at once
+_WIDE = 64  # products that are compared at once; from 64 on the compiler counts many a step
 
 
 @numba.njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
@@ -50,17 +50,17 @@ def _keep_largest(found, coarse, size, keep):
 def collect(product, documents, first, keep, found, coarse, size, cut, dropped):
     """Note the documents `first`, `first + 1`, ... whose product is above the query's cut: where they are many, the `keep` largest.
 
-    `product` is [queries, a multiple of 32], of which the first `documents` count. `found` and `coarse` [queries, room] hold the
-    first `size` of each query; the room is `keep` and 32 at least. What is let go besides is at most `dropped`, as high as the cut.
+    `product` is [queries, a multiple of 64], of which the first `documents` count. `found` and `coarse` [queries, room] hold the
+    first `size` of each query; the room is `keep` and 64 at least. What is let go besides is at most `dropped`, as high as the cut.
     """
     room = found.shape[1]
     for q in range(product.shape[0]):
         row, least, n = product[q], cut[q], size[q]
         for group in range(_U(documents + _WIDE - 1) // _U(_WIDE)):
-            some = False
-            for i in range(_U(_WIDE)):
-                some |= row[group * _U(_WIDE) + i] > least
-            if some:
+            above = np.int32(0)
+            for at in range(group * _U(_WIDE), (group + _U(1)) * _U(_WIDE)):
+                above += np.int32(row[at] > least)
+            if above:
                 if n + _WIDE > room:
                     least = _keep_largest(found[q], coarse[q], n, keep)
                     cut[q] = dropped[q] = least
