@@ -45,6 +45,15 @@ def test_the_ways_read_the_same_texts_and_the_brute_force_of_the_bench_is_the_re
         assert found.doc.tobytes() == expected.doc.tobytes() and found.score.tobytes() == expected.score.tobytes() and postings > 500
 
 
+def test_every_text_is_written_once_whatever_the_last_file_holds(tmp_path, monkeypatch):
+    monkeypatch.setattr(bm25_measure, "PART", 4)
+    for count in (1, 4, 5, 7, 8):
+        assert bm25_measure.write(tmp_path / str(count), (f"t{i}" for i in range(count)), [], 0.15, 0) == count
+        read = [text for table in bm25_measure._read(tmp_path / str(count), count) for text in table["text"].to_pylist()]
+        assert read == [f"t{i}" for i in range(count)]
+        assert sum(len(table) for table in bm25_measure._read(tmp_path / str(count), count - 1)) == count - 1
+
+
 def test_drawn_words_fall_as_zipf_says_and_lengths_keep_their_means():
     texts, queries = bm25_measure.zipf(400, 1000, 200, 300, 43, 0)
     words = [word for text in texts for word in text.split()]

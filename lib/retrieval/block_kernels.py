@@ -134,19 +134,16 @@ def _add_four(sums, bound, base, a, b, c, d, weight_a, weight_b, weight_c, weigh
 
 @numba.njit(cache=True, nogil=True)
 def _raise(lowest, value):
-    """Put a value in the place of the least of a heap."""
-    at, k = 0, len(lowest)
-    while True:
-        down = 2 * at + 1
-        if down >= k:
+    """Put a value in the place of the least of a heap; behind its last value stands infinity, so that one with a place below it has two."""
+    at, down, k = 0, 1, len(lowest) - 1
+    while down < k:
+        down += np.int64(lowest[uint64(down + 1)] < lowest[uint64(down)])
+        if lowest[uint64(down)] >= value:
             break
-        if down + 1 < k and lowest[down + 1] < lowest[down]:
-            down += 1
-        if lowest[down] >= value:
-            break
-        lowest[at] = lowest[down]
+        lowest[uint64(at)] = lowest[uint64(down)]
         at = down
-    lowest[at] = value
+        down = 2 * at + 1
+    lowest[uint64(at)] = value
 
 
 @numba.njit(cache=True, nogil=True)
@@ -172,33 +169,38 @@ def _place(doc, place, end, d):
 
 
 @numba.njit(cache=True, nogil=True)
-def _exact(b, q, wanted, q_start, q_word, weight, doc, tf, many_at, many_tf, list_start, entry, rows, dense_tf, dense_list, base, norm, score):
-    """The float64 scores, rounded to float32, of documents of one block (places among all) for query q."""
-    count, n = rows[b + 1] - rows[b], 0
-    held, lists, found = np.empty(q_start[q + 1] - q_start[q], np.int64), np.empty(q_start[q + 1] - q_start[q], np.int64), np.empty(q_start[q + 1] - q_start[q], np.float64)
-    for i in range(q_start[q], q_start[q + 1]):
-        e = np.int64(entry[b, q_word[i]])
-        held[n], lists[n] = i, e
-        n += e != -1
-    for i in range(len(wanted)):
-        d = wanted[i] - base[b]
-        area = rows[b] * BLOCK + d * count
-        for j in range(n):
-            e, frequency = lists[j], np.int64(0)
-            if e < 0:
-                frequency = np.int64(dense_tf[uint64(area - 2 - e)])
+def _exact(b, q, wanted, slot, q_start, q_word, weight, doc, tf, many_at, many_tf, list_start, entry, rows, dense_tf, dense_list, base, norm, score):
+    """The float64 scores, rounded to float32, of documents of one block (places among all) for query q; `slot` is int32[BLOCK] of -1."""
+    count, n = rows[b + 1] - rows[b], len(wanted)
+    total = np.zeros(n, np.float64)
+    for i in range(n):
+        slot[wanted[i] - base[b]] = i
+    for j in range(q_start[q], q_start[q + 1]):
+        e = np.int64(entry[b, q_word[j]])
+        if e >= 0:
+            first, end = list_start[e], list_start[e + 1]
+            if end - first > 64 * n:  # each document is looked for in a list that is much longer than they are many
+                for i in range(n):
+                    place = _place(doc, first, end, wanted[i] - base[b])
+                    if place >= 0:
+                        frequency = np.float64(_frequency(tf, place, many_at, many_tf))
+                        total[i] += weight[j] * (frequency / (frequency + norm[wanted[i]]))
+            else:
+                for place in range(first, end):
+                    i = np.int64(slot[uint64(doc[uint64(place)])])
+                    if i >= 0:
+                        frequency = np.float64(_frequency(tf, place, many_at, many_tf))
+                        total[i] += weight[j] * (frequency / (frequency + norm[wanted[i]]))
+        elif e < -1:
+            for i in range(n):
+                frequency = np.float64(dense_tf[uint64(rows[b] * BLOCK + (wanted[i] - base[b]) * count - 2 - e)])
                 if frequency == MANY:
                     one = dense_list[rows[b] - 2 - e]
-                    frequency = _frequency(tf, _place(doc, list_start[one], list_start[one + 1], d), many_at, many_tf)
-            else:
-                place = _place(doc, list_start[e], list_start[e + 1], d)
-                if place >= 0:
-                    frequency = _frequency(tf, place, many_at, many_tf)
-            found[j] = frequency
-        total, length = 0.0, norm[wanted[i]]
-        for j in range(n):  # a word that is not there adds 0.0, which changes nothing
-            total += weight[held[j]] * (found[j] / (found[j] + length))
-        score[i] = total
+                    frequency = np.float64(_frequency(tf, _place(doc, list_start[one], list_start[one + 1], wanted[i] - base[b]), many_at, many_tf))
+                total[i] += weight[j] * (frequency / (frequency + norm[wanted[i]]))  # 0.0 where the word is not there, which changes nothing
+    for i in range(n):
+        score[i] = total[i]
+        slot[wanted[i] - base[b]] = -1
 
 
 @numba.njit(cache=True, nogil=True)
@@ -209,7 +211,7 @@ def search(
 ):
     """Candidates of each query, and their exact scores (lib.retrieval.blocks.add).
 
-    `lowest` [queries, k] is a heap of what the best k documents reach at least; `found`, `high` and `score`
+    `lowest` [queries, k + 1] is a heap of what the best k documents reach at least, and infinity; `found`, `high` and `score`
     [queries, room] get `size` candidates a query, `room` is above k.
     """
     queries, room = found.shape
@@ -218,6 +220,7 @@ def search(
         longest = max(longest, q_start[q + 1] - q_start[q])
     sums, left = np.zeros(BLOCK, np.float32), np.zeros((longest // 4 + 2, SUBS), np.float32)
     row, row_weight = np.zeros(longest + 4, np.int64), np.zeros(longest + 4, np.float32)
+    slot, hit = np.full(BLOCK, -1, np.int32), np.zeros(SUB + 1, np.int64)
     for b in range(len(base) - 1):
         count = rows[b + 1] - rows[b]
         for q in range(queries):
@@ -256,7 +259,12 @@ def search(
                     )
                 if n == 0:
                     continue
-                for d in range(at, at + SUB):
+                hits = 0
+                for i in range(SUB):  # without a branch: which of them reach it cannot be foretold
+                    hit[uint64(hits)] = at + i
+                    hits += np.int64(sums[uint64(at + i)] >= least)
+                for i in range(hits):
+                    d = np.int64(hit[i])
                     value = sums[uint64(d)]
                     if value < least or value <= 0:
                         continue
@@ -264,7 +272,7 @@ def search(
                         size[q] = _kept(found[q], high[q], room, least)
                         if size[q] == room:  # so many are so close that only their exact scores tell them apart
                             _settle(
-                                b, q, k, q_start, q_word, q_weight, doc, tf, many_at, many_tf, list_start, entry, rows, dense_tf, dense_list,
+                                b, q, k, slot, q_start, q_word, q_weight, doc, tf, many_at, many_tf, list_start, entry, rows, dense_tf, dense_list,
                                 base, norm, found[q], high[q], score[q],
                             )
                             size[q] = k
@@ -284,14 +292,14 @@ def search(
                 end += 1
             if end > begun[q]:
                 _exact(
-                    b, q, found[q, begun[q] : end], q_start, q_word, q_weight, doc, tf, many_at, many_tf, list_start, entry, rows,
+                    b, q, found[q, begun[q] : end], slot, q_start, q_word, q_weight, doc, tf, many_at, many_tf, list_start, entry, rows,
                     dense_tf, dense_list, base, norm, score[q, begun[q] : end],
                 )
                 begun[q] = end
 
 
 @numba.njit(cache=True, nogil=True)
-def _settle(last, q, k, q_start, q_word, weight, doc, tf, many_at, many_tf, list_start, entry, rows, dense_tf, dense_list, base, norm, found, high, score):
+def _settle(last, q, k, slot, q_start, q_word, weight, doc, tf, many_at, many_tf, list_start, entry, rows, dense_tf, dense_list, base, norm, found, high, score):
     """Leave the best k candidates of a full row, in the order of documents, by their exact scores; ties go to the lower document."""
     begun = 0
     for b in range(last + 1):
@@ -300,7 +308,7 @@ def _settle(last, q, k, q_start, q_word, weight, doc, tf, many_at, many_tf, list
             end += 1
         if end > begun:
             _exact(
-                b, q, found[begun:end], q_start, q_word, weight, doc, tf, many_at, many_tf, list_start, entry, rows,
+                b, q, found[begun:end], slot, q_start, q_word, weight, doc, tf, many_at, many_tf, list_start, entry, rows,
                 dense_tf, dense_list, base, norm, score[begun:end],
             )
         begun = end

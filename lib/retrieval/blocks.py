@@ -134,7 +134,8 @@ def add(best: Heap, part: Ready, queries: Groups, weight: np.ndarray, row: int =
 
     def some(first: int, last: int) -> None:
         n, mine = last - first, slice(first, last)
-        lowest = np.sort(np.maximum(best.score[mine], 0), axis=1)  # ascending, it is a heap; 0 where a list is not full
+        lowest = np.full((n, k + 1), np.inf, np.float32)
+        lowest[:, :k] = np.sort(np.maximum(best.score[mine], 0), axis=1)  # ascending, it is a heap; 0 where a list is not full
         found, high, score = np.empty((n, room), np.int32), np.empty((n, room), np.float32), np.empty((n, room), np.float32)
         size = np.zeros(n, np.int32)
         block_kernels.search(

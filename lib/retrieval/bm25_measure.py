@@ -89,7 +89,7 @@ def write(folder: Path, texts: Iterable[str], queries: list[str], removed_share:
 
     def flush() -> None:
         removed = draw.random(len(part)) < removed_share
-        pq.write_table(pa.table({"text": pa.array(part, pa.large_string()), "removed": removed}), folder / f"texts-{count // PART:05}.parquet")
+        pq.write_table(pa.table({"text": pa.array(part, pa.large_string()), "removed": removed}), folder / f"texts-{(count - 1) // PART:05}.parquet")
         part.clear()
 
     for text in texts:
