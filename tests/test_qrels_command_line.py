@@ -151,3 +151,18 @@ def test_an_option_beats_its_variable_and_an_empty_variable_is_none(monkeypatch)
     assert (given["workbook"], given["questions"], given["work_dir"]) == (None, None, "work")
     with pytest.raises(SystemExit, match="lib.qrels: --workbook is not given; give it, or set QRELS_WORKBOOK"):
         main(["candidates"])
+
+
+def test_the_qrels_go_into_no_file_of_another_step(tmp_path):
+    work = small_qrels.make(tmp_path)
+    before = work.candidates.read_bytes()
+    with pytest.raises(SystemExit, match=r"candidates.jsonl is another step's file; give another name, or leave --out away for .*qrels.jsonl"):
+        main(["build", "--work-dir", str(tmp_path), "--out", str(tmp_path / "docs" / ".." / "candidates.jsonl")])
+    assert work.candidates.read_bytes() == before
+
+
+def test_a_file_of_a_step_changed_by_hand_is_told_in_one_sentence(tmp_path):
+    work = small_qrels.make(tmp_path)
+    work.candidates.write_text(work.candidates.read_text().replace('"pool": [', '"pool": [3, ', 1))
+    with pytest.raises(SystemExit, match=r"^lib.qrels: a file under .* is damaged \(TypeError: .*\); run the step that writes it again$"):
+        main(["status", "--work-dir", str(tmp_path)])

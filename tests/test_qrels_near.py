@@ -14,7 +14,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from lib import ids
-from lib.qrels import near, near_schema, reverse
+from lib.qrels.near_duplicates import near, near_schema, reverse
 from lib.qrels.refusals import Refused
 from lib.sample import near_files
 
@@ -209,7 +209,7 @@ def test_found_rows_and_indexes_are_read_again_only_where_a_file_changed(tmp_pat
 
 KILLED = """
 import os, sys
-from lib.qrels import near, reverse
+from lib.qrels.near_duplicates import near, reverse
 near.WORKERS, build = 1, reverse.build
 reverse.build = lambda path: os._exit(9) if path.name.startswith("2") else build(path)
 near.neighbours(sys.argv[1], [sys.argv[2]], sys.argv[3])
@@ -221,7 +221,7 @@ def test_a_killed_build_of_the_reverse_edges_goes_on_with_the_next_file(tmp_path
     for i, own in enumerate(rows):
         write(tmp_path / "n" / f"{i}.parquet", own + ([(A, [])] if i == 0 else []))
     asked = [str(tmp_path / "n"), A, str(tmp_path / "cache")]
-    assert subprocess.run([sys.executable, "-c", KILLED, *asked], cwd=Path(near.__file__).parents[2]).returncode == 9
+    assert subprocess.run([sys.executable, "-c", KILLED, *asked], cwd=Path(near.__file__).parents[3]).returncode == 9
     made = {path.name: path.stat().st_mtime_ns for path in (tmp_path / "cache").rglob("*.arrow")}
     assert sorted(made) == ["0.arrow", "1.arrow"]
     found = near.neighbours(tmp_path / "n", [A], tmp_path / "cache")
@@ -306,7 +306,7 @@ def test_the_rows_are_those_of_a_polars_scan(tmp_path, row_group):
 
 def test_finding_neighbours_starts_without_pandas(tmp_path):
     write(tmp_path / "n" / "a.parquet", ROWS)
-    source = "import sys; from lib.qrels import near; print(near.neighbours(*sys.argv[1:2], sys.argv[3:], sys.argv[2]), 'pandas' in sys.modules)"
+    source = "import sys; from lib.qrels.near_duplicates import near; print(near.neighbours(*sys.argv[1:2], sys.argv[3:], sys.argv[2]), 'pandas' in sys.modules)"
     asked = [sys.executable, "-c", source, str(tmp_path / "n"), str(tmp_path / "cache"), B, C]
-    said = subprocess.run(asked, cwd=Path(near.__file__).parents[2], capture_output=True, text=True, check=True).stdout
+    said = subprocess.run(asked, cwd=Path(near.__file__).parents[3], capture_output=True, text=True, check=True).stdout
     assert said.startswith("{'shard_00000_70': {'shard_00000_7': 0.75}, ") and said.endswith("} False\n")

@@ -18,9 +18,10 @@ from openpyxl.styles import Font
 from openpyxl.worksheet.formula import ArrayFormula, DataTableFormula
 
 from lib import ids, paths
-from lib.qrels import columns, workbook
+from lib.qrels import workbook
+from lib.qrels.sheets import columns
 from lib.qrels.refusals import Refused
-from lib.qrels.sheet_table import SheetTable
+from lib.qrels.sheets.sheet_table import SheetTable
 from lib.qrels.workbook import HopRow, VoteRow, WorkbookError
 
 HOPS = [("78", 1, "Who wrote it?", "Yes", None), ("78", 2, "When?", "No", "Not needed.")]

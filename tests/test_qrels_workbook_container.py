@@ -13,7 +13,8 @@ import small_workbook as small
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from lib.qrels import ooxml, sheet_xml, slim, workbook
+from lib.qrels import workbook
+from lib.qrels.sheets import ooxml, sheet_xml, slim
 from lib.qrels.workbook import WorkbookError
 
 HOPS, VOTES = [("78", 1, "Who?", "Yes", None)], [("78", 1, "d1", None, "Supports")]

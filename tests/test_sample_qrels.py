@@ -16,8 +16,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from lib import ids, text
-from lib.sample import chains, documents, duplicate_files, encyclopedia, planted_pool, qrels_set, review_workbook
-from lib.sample.relations import CHAINS, RELATIONS
+from lib.sample import documents, qrels_set
+from lib.sample.review import chains, duplicate_files, encyclopedia, planted_pool, review_workbook
+from lib.sample.review.relations import CHAINS, RELATIONS
 
 
 @pytest.fixture(scope="session")

@@ -12,10 +12,19 @@ from lib.qrels import options, taken
 from lib.qrels.refusals import Refused, Unsettled
 from lib.qrels.work import Work
 
+
 def _given(value: str | None, option: str, variable: str) -> str:
     if not value:
         raise Refused(f"{option} is not given; give it, or set {variable}")
     return value
+
+
+def _out(work: Work, given: Path | None, usual: Path) -> Path:
+    """Where a step writes its qrels; Refused where that is a file which another step of the work folder reads or writes."""
+    others = {path.resolve() for path in (work.candidates, work.overrides, work.qrels, work.expanded)} - {usual.resolve()}
+    if given and given.resolve() in others:
+        raise Refused(f"--out {paths.shown(given)} is another step's file; give another name, or leave --out away for {paths.shown(usual)}")
+    return given or usual
 
 
 def _run(given: argparse.Namespace) -> Iterable[str]:
@@ -47,7 +56,7 @@ def _run(given: argparse.Namespace) -> Iterable[str]:
         case "build":
             from lib.qrels import build
 
-            return build.build(work, given.out or work.qrels)
+            return build.build(work, _out(work, given.out, work.qrels))
         case "expand":
             return _expand(work, given)
         case "stats":
@@ -82,7 +91,7 @@ def _expand(work: Work, given: argparse.Namespace) -> Iterable[str]:
             return expansion.render(work, given.qid, qrels, given.max_chars)
         case "apply":
             return expansion.apply(work, given.qid, given.decisions)
-    return expansion.export(work, qrels, given.out or work.expanded, near_dups, exact_dups)
+    return expansion.export(work, qrels, _out(work, given.out, work.expanded), near_dups, exact_dups)
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -110,6 +119,10 @@ def main(arguments: list[str] | None = None) -> None:
         where, why = getattr(error, "filename", None), getattr(error, "strerror", None)
         way_out = "make room, or allow it to be read and written, and run again"
         sys.exit(f"lib.qrels: {f'{paths.shown(where)} cannot be used ({why}); {way_out}' if where and why else error}")
+    except (LookupError, TypeError, AttributeError) as error:  # a file of the steps was changed by hand
+        sys.stdout.flush()
+        what = f"{type(error).__name__}: {' '.join(str(error).split())}"
+        sys.exit(f"lib.qrels: a file under {paths.shown(given.work_dir)} is damaged ({what}); run the step that writes it again")
 
 
 if __name__ == "__main__":

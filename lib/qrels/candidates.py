@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from lib import ids
 from lib.qrels import overrides, questions
 from lib.qrels import work as places
-from lib.qrels.columns import fold
+from lib.qrels.sheets.columns import fold
 from lib.qrels.notes import note_class
 from lib.qrels.overrides import SUPPORTS, Override
 from lib.qrels.pools import VOTES, cast, question, read, sha256

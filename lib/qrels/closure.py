@@ -8,7 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from lib import ids, paths
-from lib.qrels import decisions, documents, near, standards
+from lib.qrels import decisions, documents, standards
+from lib.qrels.near_duplicates import near
 from lib.qrels.duplicates import Decision, Expansion, expand
 from lib.qrels.exact import ExactDuplicates
 from lib.qrels.refusals import Refused

@@ -43,7 +43,7 @@ def _rows(near_dups: Path, docids: set[str]) -> Iterator[tuple[Path, set[str]]]:
     import pyarrow as pa  # only here, and a list of ids does without
     import pyarrow.compute as pc
 
-    from lib.qrels import near_schema
+    from lib.qrels.near_duplicates import near_schema
 
     spellings = pa.array(sorted({spelling(docid) for docid in docids for spelling in (ids.api, ids.analysis)}), pa.string())
     for path in near_schema.near_files(near_dups):

@@ -4,7 +4,7 @@ import re
 import unicodedata
 from typing import Literal
 
-from lib.qrels.columns import fold
+from lib.qrels.sheets.columns import fold
 
 # The grammar of whole notes, after folding. No pattern has room for a second thought: a hop's number, an exception, a quotation.
 _HOP = r"(?:hop|sub-?question|step)"

@@ -11,11 +11,12 @@ from pathlib import Path
 from random import Random
 
 from lib import files, ids
-from lib.sample import chains, documents, duplicate_files, encyclopedia, planted_pool, review_workbook
-from lib.sample.chains import Question
-from lib.sample.encyclopedia import PARAGRAPH
-from lib.sample.planted_pool import Planted
-from lib.sample.review_workbook import HopLine, VoteLine
+from lib.sample import documents
+from lib.sample.review import chains, duplicate_files, encyclopedia, planted_pool, review_workbook
+from lib.sample.review.chains import Question
+from lib.sample.review.encyclopedia import PARAGRAPH
+from lib.sample.review.planted_pool import Planted
+from lib.sample.review.review_workbook import HopLine, VoteLine
 
 NEAR = Path("near_dup/doc_duplicates_t70")
 SHARDS = ("00012", "00045", "00103")

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from openpyxl.cell.rich_text import CellRichText, TextBlock
 
-from lib.qrels.columns import Table, fold
-from lib.qrels.sheet_xml import Area, SheetXml, address
+from lib.qrels.sheets.columns import Table, fold
+from lib.qrels.sheets.sheet_xml import Area, SheetXml, address
 
 SPREAD = {"question", "hop", "text"}  # a merge of these that runs down one column stands for all its rows
 BAD = object()  # the cell is a fault already: nothing more is said of it

@@ -7,9 +7,9 @@ planted, so that a dozen questions hold everything at least once.
 from dataclasses import dataclass, replace
 from random import Random
 
-from lib.sample import encyclopedia
-from lib.sample.chains import Fact, Question
-from lib.sample.encyclopedia import Page
+from lib.sample.review import encyclopedia
+from lib.sample.review.chains import Fact, Question
+from lib.sample.review.encyclopedia import Page
 
 SUPPORTS = {2: 3, 3: 2, 4: 2}  # stating pages a hop, by hops of the question
 MISSES = {2: 2, 3: 1, 4: 1}

@@ -13,7 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lib import files
-from lib.qrels import arrow, names, near_schema
+from lib.qrels import names
+from lib.qrels.near_duplicates import arrow, near_schema
 
 SCHEMA = pa.schema({"neighbour": pa.string(), "docid": pa.string(), "jaccard": pa.float32()})
 

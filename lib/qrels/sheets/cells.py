@@ -6,8 +6,8 @@ Each function gives the value, None for a blank cell, or BAD after a fault was l
 import re
 
 from lib import ids
-from lib.qrels.columns import fold
-from lib.qrels.sheet_table import BAD, Cell, Log
+from lib.qrels.sheets.columns import fold
+from lib.qrels.sheets.sheet_table import BAD, Cell, Log
 
 
 def identifier(cell: Cell, what: str, log: Log) -> object:

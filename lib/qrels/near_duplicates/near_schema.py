@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from lib import paths, trace
-from lib.qrels import arrow
+from lib.qrels.near_duplicates import arrow
 from lib.qrels.refusals import Refused
 
 FORMAT = 1  # of what is cached of a file; what has another is made again

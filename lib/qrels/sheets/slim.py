@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from io import BytesIO
 from xml.sax.saxutils import quoteattr
 
-from lib.qrels.ooxml import MAIN, RELATION, Container, chunks
+from lib.qrels.sheets.ooxml import MAIN, RELATION, Container, chunks
 
 _CHUNK = 4 << 20
 _CELL = rb'<c r="[A-Z]{1,3}[0-9]{1,7}"(?: s="[0-9]+")?/>'

@@ -3,7 +3,7 @@
 from random import Random
 from typing import NamedTuple
 
-from lib.sample.relations import CHAINS, RELATIONS, Relation
+from lib.sample.review.relations import CHAINS, RELATIONS, Relation
 
 _HEADS = "Al Bran Cor Dra El Fen Gar Hol Il Jor Kel Lun Mar Nor Or Pel Quen Ros Sel Tor Ul Var Wen Yar Zel".split()
 _MIDDLES = "a an ar e en er i il in o ol or u un ava eli omi uri".split()

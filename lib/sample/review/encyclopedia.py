@@ -11,7 +11,7 @@ from functools import cached_property
 from random import Random
 
 from lib import text
-from lib.sample.chains import word
+from lib.sample.review.chains import word
 
 _WHEN = (
     "In the spring of {year},", "Until {year},", "From {year} on,", "By {year},", "For {n} years", "Late in {year}", "Twice in {year}",

@@ -1,6 +1,6 @@
 """What reading near-duplicate files takes, each way in a fresh process: seconds, memory, and a hash of the rows it found.
 
-`python -m lib.qrels.near_measure WAY FOLDER IDS CACHE` runs one way and prints its JSON; IDS is a JSON list of ids as the
+`python -m lib.qrels.near_duplicates.near_measure WAY FOLDER IDS CACHE` runs one way and prints its JSON; IDS is a JSON list of ids as the
 files spell them. A peer's rows are compared as they stand, its columns named `doc_id` and `duplicates` as the sample's are.
 """
 
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from lib import files, ids, paths
-from lib.qrels import near, near_schema
+from lib.qrels.near_duplicates import near, near_schema
 
 
 class Measured(NamedTuple):
@@ -76,7 +76,7 @@ PEERS = [name for name in ("polars", "duckdb") if find_spec(name)] + ["arrow_dat
 
 def child(way: str, folder: Path, ids_file: Path, cache: Path) -> Measured:
     """Run one way in a fresh process; RuntimeError with the last line that it printed where it fails."""
-    command = [sys.executable, "-m", "lib.qrels.near_measure", way, folder, ids_file, cache]
+    command = [sys.executable, "-m", "lib.qrels.near_duplicates.near_measure", way, folder, ids_file, cache]
     ended = subprocess.run([str(part) for part in command], capture_output=True, text=True, cwd=paths.ROOT)
     if ended.returncode:
         raise RuntimeError(f"{way} ended with {ended.returncode}: {(ended.stderr.strip().splitlines() or ['nothing printed'])[-1]}")

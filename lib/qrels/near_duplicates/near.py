@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lib import files, ids, paths
-from lib.qrels import arrow, near_schema, reverse
+from lib.qrels.near_duplicates import arrow, near_schema, reverse
 from lib.qrels.refusals import Refused
 
 WORKERS = min(4, len(os.sched_getaffinity(0)))  # files at once

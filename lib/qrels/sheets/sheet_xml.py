@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from lib.qrels.ooxml import MAIN, chunks, elements, relations
+from lib.qrels.sheets.ooxml import MAIN, chunks, elements, relations
 
 COLUMNS = 16_384
 _ADDRESS = re.compile(r"([A-Z]{1,3})([1-9][0-9]{0,6})")

@@ -1,0 +1,1 @@
+"""Neighbours out of near-duplicate files of millions of rows, in both directions."""
