@@ -170,6 +170,24 @@ def test_threads_and_shards_change_nothing(texts_at_once, monkeypatch):
             assert same(part.units, whole.units) and same([part.length], [whole.length])
 
 
+@settings(max_examples=100, deadline=None)
+@given(st.lists(odd_text, max_size=9), st.sampled_from([1, 2, 5]), st.sampled_from([2, 3, 5]))
+@example([], 5, 2)
+@example(["", "a b", ""], 1, 3)
+@example(["a b a b a b"] * 5, 2, 4)
+def test_queries_read_by_several_threads_are_the_same(queries, n, threads):
+    one, several = ngram.read_queries(queries, n), ngram.read_queries(queries, n, threads)
+    assert same(one.units, several.units) and same(one[4:5], several[4:5]) and same(one.vocabulary[:2], several.vocabulary[:2])
+    assert same(one[2:4], several[2:4]) and same(ngram.index(queries, one).units, ngram.index(queries, several).units)
+
+
+def test_many_queries_read_by_several_threads_are_the_same():
+    queries = sentences(3000, 9)
+    one, several = ngram.read_queries(queries), ngram.read_queries(queries, threads=3)
+    assert same(one.units, several.units) and same([one.at, one.word], [several.at, several.word])
+    assert same(ngram.index(queries, one).units, ngram.index(queries, several).units)
+
+
 def test_texts_may_come_from_arrow():
     texts, queries = sentences(50, 3), sentences(9, 4)
     one = ngram.top(texts, queries)

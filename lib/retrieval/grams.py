@@ -93,19 +93,19 @@ def number(word, first, key, n, slots, bits, at, gram):
 
 
 @numba.njit(cache=True, nogil=True)
-def by_words(word, at, n, words):
-    """The grams in the order of their words' numbers, the first word first: stable counting sorts from the last word on."""
-    order, ordered, here = np.arange(len(at)).astype(np.int32), np.empty(len(at), np.int32), np.empty(len(at), np.int32)
+def by_words(word, at, chosen, n, words):
+    """The chosen grams in the order of their words' numbers, the first word first: stable counting sorts from the last word on."""
+    order, ordered, here = chosen.copy(), np.empty_like(chosen), np.empty_like(chosen)
     for j in range(n - 1, -1, -1):
         start = np.zeros(words + 1, np.int32)
-        for gram in range(len(at)):
-            here[gram] = word[at[gram] + j]
-            start[here[gram] + 1] += 1
+        for i in range(len(order)):
+            here[i] = word[at[order[i]] + j]
+            start[here[i] + 1] += 1
         for i in range(words):
             start[i + 1] += start[i]
-        for gram in order:
-            ordered[start[here[gram]]] = gram
-            start[here[gram]] += 1
+        for i in range(len(order)):
+            ordered[start[here[i]]] = order[i]
+            start[here[i]] += 1
         order, ordered = ordered, order
     return order
 
@@ -126,29 +126,35 @@ def renumber(order, slots, at, gram):
 
 
 @numba.njit(cache=True, nogil=True)
-def distinct(gram, first, start, member, count):
-    """The distinct grams of each query, ascending, and how often each stands there; how many in all."""
-    n = 0
-    for q in range(len(first) - 1):
-        start[q], before = n, np.int32(-1)
+def distinct(q_first, q_last, gram, first, size, count):
+    """The distinct grams of queries q_first ... q_last - 1: `gram[first[q]:]` becomes size[q] of them, ascending, each `count` times."""
+    for q in range(q_first, q_last):
         here = gram[first[q] : first[q + 1]]
         if len(here) > 100:
-            here = np.sort(here)
-        else:  # in place, by insertion: most queries are short
+            here[:] = np.sort(here)
+        else:  # by insertion: most queries are short
             for i in range(1, len(here)):
                 one, j = here[i], i
                 while j > 0 and here[j - 1] > one:
                     here[j] = here[j - 1]
                     j -= 1
                 here[j] = one
+        n, before = 0, np.int32(-1)
         for one in here:
             if one >= 0:
                 if one != before:
-                    member[n], count[n], before = one, 0, one
+                    here[n], count[first[q] + n], before = one, 0, one
                     n += 1
-                count[n - 1] += 1
-    start[len(first) - 1] = n
-    return n
+                count[first[q] + n - 1] += 1
+        size[q] = n
+
+
+@numba.njit(cache=True, nogil=True)
+def packed(gram, first, size, count, start, member, times):
+    """Move the grams and counts that `distinct` left at first[q] to start[q]."""
+    for q in range(len(size)):
+        for i in range(size[q]):
+            member[start[q] + i], times[start[q] + i] = gram[first[q] + i], count[first[q] + i]
 
 
 @numba.njit(cache=True, nogil=True)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from lib.retrieval import bm25, grams, postings, tokenizer
+from lib.retrieval import bm25, grams, hits, postings, tokenizer
 from lib.retrieval.hits import Hits
 from lib.retrieval.postings import Groups, Postings, Statistics
 
@@ -51,11 +51,27 @@ class Found(NamedTuple):
     length: np.ndarray  # int64[documents], in words
 
 
-def read_queries(texts: Documents, n: int = N) -> Queries:
+def _by_words(word: np.ndarray, at: np.ndarray, n: int, words: int, threads: int) -> np.ndarray:
+    """The grams in the order of their words; each thread orders those that begin with a range of words."""
+    if threads == 1 or not len(at):
+        return grams.by_words(word, at, np.arange(len(at), dtype=np.int32), n, words)
+    begins = word[at]
+    share = np.searchsorted(np.cumsum(np.bincount(begins, minlength=words)), np.linspace(0, len(at), threads + 1)[1:-1])
+    cuts = [0, *share.tolist(), words]
+
+    def of_range(first: int, last: int) -> np.ndarray:
+        chosen = np.flatnonzero((first <= begins) & (begins < last)).astype(np.int32)
+        return grams.by_words(word, at, chosen, n, words)
+
+    with ThreadPoolExecutor(threads) as pool:
+        return np.concatenate(list(pool.map(of_range, cuts[:-1], cuts[1:])))
+
+
+def read_queries(texts: Documents, n: int = N, threads: int = 1) -> Queries:
     """Number the n-grams of the queries; a query of fewer than n words has none and finds nothing."""
     if n < 1:
         raise ValueError(f"n is {n}; an n-gram has at least 1 word")
-    known, word, length = tokenizer.numbered(tokenizer.of(texts))
+    known, word, length = tokenizer.numbered(tokenizer.of(texts), threads)
     first = np.concatenate([np.zeros(1, np.int64), np.cumsum(length)])
     windows = int(np.maximum(length - n + 1, 0).sum())
     key, held = np.empty(known.size, np.uint64), known.slot_key > 0
@@ -64,10 +80,13 @@ def read_queries(texts: Documents, n: int = N) -> Queries:
     bits = np.zeros(1 << max(1, (windows // 8).bit_length()), np.uint64)  # 8 to 16 bits a gram, two of them set: small enough for a cache
     at, gram = np.empty(windows, np.int32), np.empty(len(word), np.int32)
     at = at[: grams.number(word, first, key, n, slots, bits, at, gram)]
-    at = grams.renumber(grams.by_words(word, at, n, known.size), slots, at, gram)
-    start, member, count = np.empty(len(first), np.int64), np.empty(windows, np.int32), np.empty(windows, np.int64)
-    held = grams.distinct(gram, first, start, member, count)
-    return Queries(n, known, key, word, at, slots, bits, Groups(start, member[:held].copy(), count[:held].copy()))
+    at = grams.renumber(_by_words(word, at, n, known.size, threads), slots, at, gram)
+    size, count = np.empty(len(length), np.int64), np.empty(len(word), np.int64)
+    hits.in_threads(lambda a, b: grams.distinct(a, b, gram, first, size, count), len(size), threads)
+    start = np.concatenate([np.zeros(1, np.int64), np.cumsum(size)])
+    units = Groups(start, np.empty(start[-1], np.int32), np.empty(start[-1], np.int64))
+    grams.packed(gram, first, size, count, *units)
+    return Queries(n, known, key, word, at, slots, bits, units)
 
 
 def _find(texts: Documents, queries: Queries, first: int) -> Found:
@@ -148,6 +167,6 @@ def top(texts: Documents, queries: Documents, k: int = 100, removed=None, n: int
 
     `removed` (bool[documents]) takes documents out of the result, not out of the statistics.
     """
-    asked = read_queries(queries, n)
+    asked = read_queries(queries, n, threads)
     part = index(texts, asked, threads)
     return search(part, postings.statistics(part), asked, k, removed, threads=threads)

@@ -222,7 +222,7 @@ def stream(drawn: Drawn, threads: int, checked: int, k: int = 100) -> Measured:
     ngram.top(small, small, threads=threads)  # what is compiled is read from numba's cache
     spoken = language(drawn)
     texts = queries(drawn, spoken)
-    asked, *read = _timed(lambda: ngram.read_queries(texts))
+    asked, *read = _timed(lambda: ngram.read_queries(texts, threads=threads))
     parts, passed = [], np.zeros(2)
     for shard in documents(drawn, spoken):
         found, *taken = _timed(lambda shard=shard: ngram.find(shard, asked, threads))

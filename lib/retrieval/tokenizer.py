@@ -7,6 +7,7 @@ compared byte by byte. Texts are read block by block, so that what is being read
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import numpy as np
@@ -141,8 +142,8 @@ def _in_order(table: Vocabulary, known: int, number: np.ndarray) -> Vocabulary:
     return Vocabulary(new_data, new_start, *slots)
 
 
-def numbered(texts: Texts) -> tuple[Vocabulary, np.ndarray, np.ndarray]:
-    """The vocabulary of texts, and what `words` gives with it, in one reading."""
+def _numbered_as_they_come(texts: Texts) -> tuple[Vocabulary, int, np.ndarray, np.ndarray]:
+    """The words of texts in a table, how many there are, and the number and length as `numbered` gives them."""
     size = int(texts.start[-1] - texts.start[0])
     places = 1 << min(max(size // 16, 1 << 6).bit_length(), 20)  # enough at first for most texts; more are made where it is not
     table, known, numbers, length = _empty(places, 8 * places), 0, [np.empty(0, np.int32)], [np.empty(0, np.int64)]
@@ -150,8 +151,23 @@ def numbered(texts: Texts) -> tuple[Vocabulary, np.ndarray, np.ndarray]:
         table, known, number = _collected(table, known, block)
         numbers.append(number)
         length.append(np.diff(block.first))
-    number = np.concatenate(numbers)
-    return _in_order(table, known, number), number, np.concatenate(length)
+    return table, known, np.concatenate(numbers), np.concatenate(length)
+
+
+def numbered(texts: Texts, threads: int = 1) -> tuple[Vocabulary, np.ndarray, np.ndarray]:
+    """The vocabulary of texts, and what `words` gives with it, in one reading."""
+    if threads == 1 or len(texts.start) == 1:
+        table, known, number, length = _numbered_as_they_come(texts)
+        return _in_order(table, known, number), number, length
+    cuts = np.searchsorted(texts.start, np.linspace(texts.start[0], texts.start[-1], threads + 1))
+    cuts[0], cuts[-1] = 0, len(texts.start) - 1
+    with ThreadPoolExecutor(threads) as pool:
+        parts = list(pool.map(lambda a, b: _numbered_as_they_come(Texts(texts.data, texts.start[a : b + 1])), cuts[:-1], cuts[1:]))
+    # the words of all parts are texts of one word; their numbers say what the numbers of each part become
+    size = [np.diff(table.start[: known + 1]) for table, known, _, _ in parts]
+    table, number, _ = numbered(_joined([table.data[: table.start[known]] for table, known, _, _ in parts], np.concatenate(size)))
+    final = np.split(number, np.cumsum([known for _, known, _, _ in parts])[:-1])
+    return table, np.concatenate([new[old] for new, (_, _, old, _) in zip(final, parts, strict=True)]), np.concatenate([part[3] for part in parts])
 
 
 def vocabulary(texts: Texts) -> Vocabulary:
