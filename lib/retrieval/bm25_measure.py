@@ -32,7 +32,7 @@ from lib.text import tokens
 
 K = 100
 PART = 16384  # documents of a file
-PIECE = 6000  # characters of a document of real text, to the end of a line
+PIECE = 2500  # characters of a document of real text, to the end of a line
 SUFFIXES = (".py", ".pyi", ".md", ".rst", ".txt", ".html", ".c", ".h", ".js")
 
 
