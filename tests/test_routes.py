@@ -149,6 +149,17 @@ def test_dense_search_refuses_vectors_of_another_corpus(tmp_path):
         engine.map(routes.dense, other)
 
 
+def test_the_dense_backend_changes_no_byte_and_is_not_asked_of_what_is_done(tmp_path):
+    config = corpus_in(tmp_path / "run", 50, 10)
+    routes.search(config)
+    part = tmp_path / "run/hits/dense/part-00001.parquet"
+    before = part.read_bytes()
+    part.unlink()
+    lines = engine.map(routes.dense, config | {"dense_backend": "bf16"})
+    assert part.read_bytes() == before and len(lines) == 3
+    engine.map(routes.dense, config | {"dense_backend": "never read"})
+
+
 def test_dense_search_names_the_corpus_row_of_a_vector_that_is_zero(tmp_path):
     config = corpus_in(tmp_path / "run", 50, 10)
     routes.search(config)

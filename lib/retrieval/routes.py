@@ -161,8 +161,9 @@ SEARCHES = {
 def search(config: dict, workers: int | str = 1) -> dict[str, int]:
     """Encode, search the routes and fuse them: bring every stage of a run up to date.
 
-    Options: `encoder` and what it takes (`lib.retrieval.encode.write`), `weights` and `k` of the fusion. The dense route is
-    always among them, since routing goes by its ranks. Gives the repeated places of each route, as fusion counted them.
+    Options: `encoder` and what it takes (`lib.retrieval.encode.write`), `weights` and `k` of the fusion;
+    `dense_backend` (`lib.retrieval.dense.BACKENDS`), on which nothing depends but time. The dense route is always
+    among the routes, since routing goes by its ranks. Gives the repeated places of each route, as fusion counted them.
     """
     if "dense" not in config["weights"]:
         raise ValueError(f"the weights name {', '.join(config['weights']) or 'no route'}; dense must be one of them, its ranks decide who judges (weight 0 keeps it out of the fusion)")
