@@ -90,7 +90,7 @@ def _parts(removed: np.ndarray) -> Iterator[slice]:
     return (slice(first, last) for first, last in zip(edges[:-1], edges[1:], strict=True) if last > first)
 
 
-def indexed(texts: Documents, known: Vocabulary, removed: np.ndarray, threads: int = 1) -> tuple[Blocks, Statistics]:
+def indexed(texts: Documents, known: Vocabulary, removed: np.ndarray) -> tuple[Blocks, Statistics]:
     """A whole corpus in memory as one part, read a few blocks at a time."""
     parts, rows, total = [], [], Statistics(0, 0, np.zeros(known.size, np.int64))
     for some in _parts(removed):
@@ -112,4 +112,4 @@ def top(texts: Documents, queries: Documents, k: int = 100, removed=None, thread
     part, statistics = indexed(texts, known, hits.removed_mask(removed, len(texts)))
     asked = ask(queries, known, statistics)
     search(best, ready(part, statistics, asked), asked, threads=threads)
-    return hits.ranked(best)
+    return hits.ranked(best, threads)

@@ -130,7 +130,7 @@ def blocks(folder: Path, documents: int, queries: list[str]):
     def search(threads: int) -> Hits:
         best = hits.heap(len(queries), K)
         bm25.search(best, made, asked, threads=threads)
-        return hits.ranked(best)
+        return hits.ranked(best, threads)
 
     return search, len(whole.doc)
 
