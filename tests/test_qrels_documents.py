@@ -210,9 +210,11 @@ def test_one_worker_runs_one_command_after_the_other(asked):
 
 
 FETCH = """
+import signal
 import sys
 from pathlib import Path
 from lib.qrels import documents, work
+signal.signal(signal.SIGINT, signal.default_int_handler)  # where the tests are a background job, it comes in ignored
 documents.fetch(work.Work(Path(sys.argv[1])), sys.argv[3:], sys.argv[2], workers=2, tries=1)
 """
 
