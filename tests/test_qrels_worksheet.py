@@ -13,7 +13,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lib import files, paths
-from lib.qrels import documents, rendered, standards, taken, verdicts, worksheet
+from lib.qrels import documents, printed, rendered, standards, taken, verdicts, worksheet
 from lib.qrels import pools as lines_of
 from lib.qrels.refusals import Refused, Unsettled
 
@@ -203,7 +203,7 @@ def test_a_question_a_hop_and_a_standard_cannot_pass_for_a_heading_either(tmp_pa
 @example("\x00\x1b[31m\x85\u2029\u2066\U000e0041\ufeff")
 @example("\r\n\n\r\r\n")
 def test_every_line_of_a_text_stays_behind_its_mark(text):
-    lines = rendered.quoted(text)
+    lines = printed.quoted(text)
     assert len(lines) == len(text.replace("\r\n", "\n").replace("\r", "\n").split("\n"))
     for line in lines:
         assert line.startswith("| ") and len(line.splitlines()) == 1

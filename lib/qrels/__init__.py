@@ -3,7 +3,7 @@
 In the order of the steps:
 `workbook` (sheets/), `notes`, `questions`, `overrides`, `candidates` make the pools, which `pools` reads;
 `documents` (command) caches the texts;
-`standards`, `worksheet` or `page` show them (`rendered` remembers what was shown whole, `taken` that a reader took it);
+`standards`, `worksheet` or `page` show them (`printed` says how, `rendered` remembers what was shown whole, `taken` that a reader took it);
 `rejections` and `verdicts` record the answers (`recorded` says which still stand), `settlement` and `build` make qrels of them;
 `duplicates` expands one question, `exact` and near_duplicates/ find its copies, `closure` does it over the files,
 `expansion` scans, shows and exports, `apply` takes `decisions` on what is `pending`, `current` tells what was overtaken;

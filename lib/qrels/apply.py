@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from lib import ids, paths
-from lib.qrels import closure, decisions, documents, pending, rendered
+from lib.qrels import closure, decisions, documents, pending, printed, rendered
 from lib.qrels.decisions import Recorded
 from lib.qrels.documents import Document
 from lib.qrels.pending import Scanned
@@ -134,7 +134,7 @@ def _text_faults(decision: Recorded, document: Document, scanned: Scanned, marks
     """Why a decision cannot be on what was read."""
     faults = []
     if hidden := [hop for hop, standard in scanned.standards.items() if not rendered.shows(marks, document, hop, standard)]:
-        flag = f" --max-chars {len(document.text)}" if len(document.text) > rendered.MAX_CHARS else ""
+        flag = f" --max-chars {len(document.text)}" if len(document.text) > printed.MAX_CHARS else ""
         beside = ", ".join(f"hop {hop}" for hop in hidden)
         way_out = f"run python -m lib.qrels expand render{flag}"
         faults.append(f"was not shown whole with today's text beside today's standards of {beside}; {way_out}")

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 from lib import ids
 from lib.qrels import overrides, questions
 from lib.qrels import work as places
-from lib.qrels.sheets.columns import fold
 from lib.qrels.notes import note_class
 from lib.qrels.overrides import SUPPORTS, Override
 from lib.qrels.pools import VOTES, cast, question, read, sha256
 from lib.qrels.questions import Question, Verified
 from lib.qrels.refusals import Refused, Unsettled
+from lib.qrels.sheets.columns import fold
 from lib.qrels.work import Work
 
 __all__ = ["note_class", "question", "read", "sha256", "write"]

@@ -9,9 +9,9 @@ import numpy as np
 
 from lib import ids, paths
 from lib.qrels import decisions, documents, standards
-from lib.qrels.near_duplicates import near
 from lib.qrels.duplicates import Decision, Expansion, expand
 from lib.qrels.exact import ExactDuplicates
+from lib.qrels.near_duplicates import near
 from lib.qrels.refusals import Refused
 from lib.qrels.work import Work, read_lines
 

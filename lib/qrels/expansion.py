@@ -5,14 +5,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from lib import files, paths
-from lib.qrels import closure, current, decisions, documents, pending, rendered
+from lib.qrels import closure, current, decisions, documents, pending, printed, rendered
 from lib.qrels.apply import SHAPE, apply
 from lib.qrels.closure import Closed
 from lib.qrels.documents import Document
 from lib.qrels.duplicates import Conflict
 from lib.qrels.pending import Scanned
+from lib.qrels.printed import block, is_whole, visible
 from lib.qrels.refusals import Refused, Unsettled, option
-from lib.qrels.rendered import block, is_whole, visible
 from lib.qrels.work import Work, write_lines
 from lib.qrels.worksheet import head
 
@@ -52,7 +52,7 @@ def _told(work: Work, qid: str, closed: Closed) -> Iterator[str]:
     if left := closed.expansion.pending:
         copies = sum(len(members) - 1 for members in closed.expansion.copies)
         also = f", {copies} of them exact copies of others" if copies else ""
-        named = [f"{docid} ({rendered.named_hops(one.hops)}; {_nearest(one.jaccard, one.parent)})" for docid, one in list(left.items())[:SHOWN]]
+        named = [f"{docid} ({printed.named_hops(one.hops)}; {_nearest(one.jaccard, one.parent)})" for docid, one in list(left.items())[:SHOWN]]
         more = f" and {len(left) - SHOWN} more in {paths.shown(work.pending(qid))}" if len(left) > SHOWN else ""
         yield f"{qid}: {pending.number(len(left))} to judge{also}: {'; '.join(named)}{more}"
         for docid, why in closed.reopened.items():
@@ -79,18 +79,18 @@ def _fetch(work: Work) -> str:
     return f"run fetch --ids-file {shlex.quote(paths.shown(work.fetch_ids))}"
 
 
-def render(work: Work, qid: str, qrels: Path, max_chars: int = rendered.MAX_CHARS) -> Iterator[str]:
+def render(work: Work, qid: str, qrels: Path, max_chars: int = printed.MAX_CHARS) -> Iterator[str]:
     """The lines of a worksheet of near copies: standards first, then each pending text, to be judged against all live hops.
 
     Of exact copies one is shown, and counts for all of them. As in `worksheet.render`, what was shown whole is remembered only when
     the line after the last one is asked for, and then Unsettled lists what cannot be decided yet.
     """
-    rendered.check_max_chars(max_chars)
+    printed.check_max_chars(max_chars)
     scanned = pending.read(work, qid, qrels)
     shown, left = _texts(work, scanned)
     longest = max((len(document.text) for document in shown), default=0)
     whole = {document.sha256 for document in shown if is_whole(document.text, max_chars)}
-    left += [f"{visible(one.docid)}: {rendered.truncated(one.text, max_chars, longest)}" for one in shown if one.sha256 not in whole]
+    left += [f"{visible(one.docid)}: {printed.truncated(one.text, max_chars, longest)}" for one in shown if one.sha256 not in whole]
     yield f"=== question {visible(qid)}: {pending.number(len(scanned.pending))} to judge, {len(shown)} to read, each against all live hops"
     yield f"=== decide each in a file, {SHAPE}; then run expand apply {option(qid)} --decisions FILE"
     yield from head(scanned.question.row, scanned.standards)
@@ -100,7 +100,7 @@ def render(work: Work, qid: str, qrels: Path, max_chars: int = rendered.MAX_CHAR
         copies = [visible(docid) for docid, other in scanned.pending.items() if other.get("copy_of") == document.docid]
         also = f", also for its exact copies {', '.join(copies)}" if copies else ""
         yield ""
-        about = f"{rendered.named_hops(scanned.standards)}; {_nearest(row['jaccard'], row['parent'])}{also}"
+        about = f"{printed.named_hops(scanned.standards)}; {_nearest(row['jaccard'], row['parent'])}{also}"
         yield from block(document, about, max_chars, longest)
     yield ""
     yield f"=== end of the near copies of {visible(qid)}: {len(whole)} of {len(shown)} texts shown whole"

@@ -14,8 +14,8 @@ from pathlib import Path
 
 from lib import files, ids, paths
 from lib.qrels import documents, pools, rejections, rendered, standards
+from lib.qrels.printed import visible
 from lib.qrels.refusals import Refused, Unsettled, option, run
-from lib.qrels.rendered import visible
 from lib.qrels.standards import Standard
 from lib.qrels.work import Work, read_json
 

@@ -4,7 +4,7 @@ from collections import Counter
 
 from lib import files, paths
 from lib.processes import Locked
-from lib.qrels import documents, overrides, pools, recorded, rejections, rendered, standards
+from lib.qrels import documents, overrides, pools, printed, recorded, rejections, rendered, standards
 from lib.qrels.documents import Document
 from lib.qrels.refusals import Refused, Unsettled, run
 from lib.qrels.rejections import Rejection
@@ -113,10 +113,10 @@ def _unread(work: Work, question: dict, bars: dict[int, Standard], texts: dict[s
         if docid in gaps or not rendered.shows(marks, texts[docid], hop, bars[hop]):
             hops.setdefault(docid, []).append(hop)
     longest = max((len(texts[docid].text) for docid in hops if docid in texts), default=0)
-    flag = f" --max-chars {longest}" if longest > rendered.MAX_CHARS else ""
+    flag = f" --max-chars {longest}" if longest > printed.MAX_CHARS else ""
     lines = []
     for docid in sorted(hops):
-        about = f"{docid} ({rendered.named_hops(hops[docid])}) of {qid}"
+        about = f"{docid} ({printed.named_hops(hops[docid])}) of {qid}"
         if docid in gaps:
             lines.append(f"{about} has no cached text ({gaps[docid]}): {run('fetch', qid)}, then {run('worksheet', qid)}")
         else:

@@ -8,11 +8,11 @@ from typing import NamedTuple
 import openpyxl
 
 from lib import ids, paths
+from lib.qrels.pools import VOTES
 from lib.qrels.sheets import cells, ooxml, sheet_xml, slim
 from lib.qrels.sheets.columns import DEFAULT, Columns, fold
 from lib.qrels.sheets.columns import read as read_columns
 from lib.qrels.sheets.ooxml import Container, Sheet, WorkbookError, chunks
-from lib.qrels.pools import VOTES
 from lib.qrels.sheets.sheet_table import BAD, Log, Row, SheetTable
 
 __all__ = ["DEFAULT", "HopRow", "VoteRow", "Workbook", "WorkbookError", "read"]

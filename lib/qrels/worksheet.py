@@ -3,22 +3,22 @@
 from collections.abc import Iterator
 
 from lib import paths
-from lib.qrels import documents, pools, recorded, rendered, standards
+from lib.qrels import documents, pools, printed, recorded, rendered, standards
 from lib.qrels.documents import Document
+from lib.qrels.printed import block, is_whole, quoted, visible
 from lib.qrels.refusals import Unsettled, run
-from lib.qrels.rendered import block, is_whole, quoted, visible
 from lib.qrels.standards import Standard
 from lib.qrels.work import Work
 
 
-def render(work: Work, qid: str, max_chars: int = rendered.MAX_CHARS) -> Iterator[str]:
+def render(work: Work, qid: str, max_chars: int = printed.MAX_CHARS) -> Iterator[str]:
     """The lines of a worksheet; what was shown whole is remembered only when the line after the last one is asked for.
 
     So a reader that stops early (`| head`) has been shown nothing. A document is shown once, for all hops that have no standing
     verdict on it yet. After the last line Unsettled lists what cannot be recorded: texts longer than `max_chars` characters,
     which are cut (0 is no limit), and texts that are not cached. Refused as `standards.read` refuses, before the first line.
     """
-    rendered.check_max_chars(max_chars)
+    printed.check_max_chars(max_chars)
     question = pools.question(work, qid)
     bars = standards.read(work, question)
     asked = _asked(work, question)
@@ -32,7 +32,7 @@ def render(work: Work, qid: str, max_chars: int = rendered.MAX_CHARS) -> Iterato
     yield from left
     for document in shown:
         yield ""
-        yield from block(document, rendered.named_hops(asked[document.docid]), max_chars, longest)
+        yield from block(document, printed.named_hops(asked[document.docid]), max_chars, longest)
     yield ""
     yield f"=== end of the worksheet of {visible(qid)}: {len(whole)} of {len(asked)} documents shown whole"
     rendered.mark(work, qid, {one.docid: (one.sha256, {hop: bars[hop].sha256 for hop in asked[one.docid]}) for one in whole})
@@ -62,7 +62,7 @@ def _left(question: dict, shown: list[Document], gaps: list[documents.Gap], max_
     """What this render does not show whole; one flag shows all of it."""
     for document in shown:
         if not is_whole(document.text, max_chars):
-            yield f"{visible(document.docid)}: {rendered.truncated(document.text, max_chars, longest)}"
+            yield f"{visible(document.docid)}: {printed.truncated(document.text, max_chars, longest)}"
     for gap in gaps:
         yield f"{visible(gap.docid)}: GAP, no text ({visible(gap.reason)}): {run('fetch', question['qid'])} and render again"
 
