@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from lib import engine, files, processes
@@ -81,7 +81,7 @@ def _follow(name: str, children: list[tuple[subprocess.Popen, Path]], pipe: int,
     """Pass on what the children print, each line once, and tell of finished shards now and then, until all have ended well."""
     began = told = time.monotonic()
     done, passed = 0, set()
-    for line in _lines(children, pipe):
+    for line in lines(children, pipe, _stopped):
         if _PART not in line:
             if line not in passed:
                 passed.add(line)
@@ -94,8 +94,11 @@ def _follow(name: str, children: list[tuple[subprocess.Popen, Path]], pipe: int,
             print(f"{name}: {done} of {left} parts, {remaining:,.0f} s left", file=sys.stderr, flush=True)
 
 
-def _lines(children: list[tuple[subprocess.Popen, Path]], pipe: int) -> Iterator[str]:
-    """What the children print, until all have ended; ModelStopped as soon as one has failed."""
+def lines(children: list[tuple[subprocess.Popen, Path]], pipe: int, stopped: Callable[[int, Path], Exception]) -> Iterator[str]:
+    """What the children say into the pipe, line by line, until all have ended; as soon as one has failed, what `stopped` makes of it is raised.
+
+    `stopped` is given the exit code and the file of the child's stderr.
+    """
     rest = b""
     while True:
         ready = select.select([pipe], [], [], 0.2)[0]
@@ -106,19 +109,23 @@ def _lines(children: list[tuple[subprocess.Popen, Path]], pipe: int) -> Iterator
             continue
         for child, said in children:
             if child.poll():
-                raise ModelStopped(f"{_reason(child.returncode, said)} finished parts are kept")
+                raise stopped(child.returncode, said)
         if all(child.returncode == 0 for child, _ in children):
             return
         if ready:  # the pipe is closed, a child is about to end
             time.sleep(0.02)
 
 
-def _reason(code: int, said: Path) -> str:
-    """What a failed child said last, which ends in a way out, or how it was killed."""
-    lines = [line for line in said.read_text(errors="replace").splitlines() if line.strip()]
-    own = [line.removeprefix("lib.engine: ") for line in lines if line.startswith("lib.engine: ")]
+def reason(module: str, who: str, code: int, said: Path) -> str:
+    """What a failed child of a module said last, which ends in a way out, or how `who` was killed."""
+    told = [line for line in said.read_text(errors="replace").splitlines() if line.strip()]
+    own = [line.removeprefix(f"{module}: ") for line in told if line.startswith(f"{module}: ")]
     if own:
         return f"{own[-1]};"
     if code < 0:
-        return f"a child that ran the model was killed by {signal.Signals(-code).name} (was memory short?); run again to go on,"
-    return f"a child that ran the model ended with {code}: {lines[-1] if lines else 'it said nothing'}; run again to go on,"
+        return f"{who} was killed by {signal.Signals(-code).name} (was memory short?); run again to go on,"
+    return f"{who} ended with {code}: {told[-1] if told else 'it said nothing'}; run again to go on,"
+
+
+def _stopped(code: int, said: Path) -> ModelStopped:
+    return ModelStopped(f"{reason('lib.engine', 'a child that ran the model', code, said)} finished parts are kept")

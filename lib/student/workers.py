@@ -5,17 +5,15 @@ Each is a child with its share of the units, balanced by tokens; it dies with th
 
 import json
 import os
-import select
-import signal
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from lib import processes
-from lib.retrieval.children import devices
+from lib.retrieval.children import devices, lines, reason
 from lib.student import units
 
 MODULE = "lib.student.worker"
@@ -61,7 +59,7 @@ def _follow(name: str, children: list[tuple[subprocess.Popen, Path]], pipe: int,
     """Tell progress until every worker has ended well."""
     began = told = time.monotonic()
     done: list[dict] = []
-    for line in _lines(children, pipe):
+    for line in map(json.loads, lines(children, pipe, _stopped)):
         if "gate" in line:
             print(f"{name}: the gate is open on {line['device']}, its record is {line['gate'][:16]}", file=sys.stderr, flush=True)
             continue
@@ -83,31 +81,5 @@ def progress(done: list[dict], left: Mapping[str, int], seconds: float) -> str:
             f"{share}{remaining:,.0f} s left")
 
 
-def _lines(children: list[tuple[subprocess.Popen, Path]], pipe: int) -> Iterator[dict]:
-    """What the workers tell, until all have ended; LabellingStopped as soon as one has failed."""
-    rest = b""
-    while True:
-        ready = select.select([pipe], [], [], 0.2)[0]
-        chunk = os.read(pipe, 1 << 16) if ready else b""
-        *whole, rest = (rest + chunk).split(b"\n")
-        yield from map(json.loads, whole)
-        if chunk:
-            continue
-        for child, said in children:
-            if child.poll():
-                raise LabellingStopped(f"{_reason(child.returncode, said)} finished units are kept")
-        if all(child.returncode == 0 for child, _ in children):
-            return
-        if ready:  # the pipe is closed, a worker is about to end
-            time.sleep(0.02)
-
-
-def _reason(code: int, said: Path) -> str:
-    """What a failed worker said last, which ends in a way out, or how it was killed."""
-    lines = [line for line in said.read_text(errors="replace").splitlines() if line.strip()]
-    own = [line.removeprefix(f"{MODULE}: ") for line in lines if line.startswith(f"{MODULE}: ")]
-    if own:
-        return f"{own[-1]};"
-    if code < 0:
-        return f"a labelling worker was killed by {signal.Signals(-code).name} (was memory short?); run again to go on,"
-    return f"a labelling worker ended with {code}: {lines[-1] if lines else 'it said nothing'}; run again to go on,"
+def _stopped(code: int, said: Path) -> LabellingStopped:
+    return LabellingStopped(f"{reason(MODULE, 'a labelling worker', code, said)} finished units are kept")
