@@ -14,6 +14,21 @@ def _ahead(score_a, doc_a, score_b, doc_b):
 
 
 @numba.njit(cache=True, nogil=True)
+def _sink(doc, score, at, size):
+    """Move the entry at place `at` down the heap of `size` entries, the worst at place 0, to where it belongs."""
+    moved_doc, moved_score = doc[at], score[at]
+    while 2 * at + 1 < size:
+        down = 2 * at + 1
+        if down + 1 < size and _ahead(score[down], doc[down], score[down + 1], doc[down + 1]):
+            down += 1
+        if not _ahead(moved_score, moved_doc, score[down], doc[down]):
+            break
+        doc[at], score[at] = doc[down], score[down]
+        at = down
+    doc[at], score[at] = moved_doc, moved_score
+
+
+@numba.njit(cache=True, nogil=True)
 def offer(doc, score, size, new_doc, new_score):
     """Put a document into one query's heap if it is among the best len(doc); the new size."""
     k = len(doc)
@@ -28,18 +43,8 @@ def offer(doc, score, size, new_doc, new_score):
         doc[at], score[at] = new_doc, new_score
         return size + 1
     if _ahead(new_score, new_doc, score[0], doc[0]):
-        at = 0
-        while True:
-            down = 2 * at + 1
-            if down >= k:
-                break
-            if down + 1 < k and _ahead(score[down], doc[down], score[down + 1], doc[down + 1]):
-                down += 1
-            if not _ahead(new_score, new_doc, score[down], doc[down]):
-                break
-            doc[at], score[at] = doc[down], score[down]
-            at = down
-        doc[at], score[at] = new_doc, new_score
+        doc[0], score[0] = new_doc, new_score
+        _sink(doc, score, 0, k)
     return size
 
 
@@ -49,21 +54,6 @@ def offer_all(found, found_score, found_size, rows, row, doc, score, size):
     for q in range(len(found_size)):
         for i in range(found_size[q]):
             size[q] = offer(doc[q], score[q], size[q], row + rows[found[q, i]], found_score[q, i])
-
-
-@numba.njit(cache=True, nogil=True)
-def _sink(doc, score, at, size):
-    """Move the entry at place `at` down the heap of `size` entries, the worst at place 0, to where it belongs."""
-    moved_doc, moved_score = doc[at], score[at]
-    while 2 * at + 1 < size:
-        down = 2 * at + 1
-        if down + 1 < size and _ahead(score[down], doc[down], score[down + 1], doc[down + 1]):
-            down += 1
-        if not _ahead(moved_score, moved_doc, score[down], doc[down]):
-            break
-        doc[at], score[at] = doc[down], score[down]
-        at = down
-    doc[at], score[at] = moved_doc, moved_score
 
 
 @numba.njit(cache=True, nogil=True)
