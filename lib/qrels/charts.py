@@ -1,6 +1,6 @@
 """The figures of the qrels, each drawn from the table that lies beside it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from lib import files, paths
+from lib.qrels import expanded
 from lib.report import figures, tables
 from lib.report.figures import WIDTH
 
@@ -120,8 +121,14 @@ def draw(name: str, table: pd.DataFrame, width: float = WIDTH) -> Figure:
     return figure
 
 
-def write(found: dict[str, pd.DataFrame], outdir: Path, width: float = WIDTH, png: bool = False) -> list[str]:
-    """Write NAME.csv and NAME.pdf of each table, and with `png` NAME.png; the lines name what was written."""
+def write(page: str, makers: Mapping[str, Callable], source: Path, outdir: Path, width: float = WIDTH, png: bool = False) -> list[str]:
+    """Write NAME.csv and NAME.pdf of each table that `makers` make of expanded qrels, with `png` NAME.png, and PAGE.json: what they were made from.
+
+    The lines name what was written.
+    """
+    rows = expanded.read(source)
+    files.write_json(outdir / f"{page}.json", expanded.sources(source, rows))
+    found = {name: made(rows) for name, made in makers.items()}
     for name, table in found.items():
         files.write_text(outdir / f"{name}.csv", tables.to_csv(table))
         figure = draw(name, table, width)

@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 from scipy.stats import binomtest
 
-from lib import buckets, files
-from lib.qrels import charts, expanded
+from lib import buckets
+from lib.qrels import charts
 
 STEP = 20  # buckets of Jaccard are a twentieth wide
 USUAL = 14  # and begin at 14/20, where near duplicates do
@@ -72,6 +72,4 @@ TABLES = {"expansion_gain": gain, "near_acceptance": acceptance, "rounds_to_clos
 
 def write(source: Path, outdir: Path, figwidth: float = charts.WIDTH, png: bool = False) -> list[str]:
     """Write a CSV and a figure for each table of this page into `outdir`, and `near-dup.json`: what they were made from."""
-    rows = expanded.read(source)
-    files.write_json(outdir / "near-dup.json", expanded.sources(source, rows))
-    return charts.write({name: made(rows) for name, made in TABLES.items()}, outdir, figwidth, png)
+    return charts.write("near-dup", TABLES, source, outdir, figwidth, png)

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from lib import buckets, files
-from lib.qrels import charts, expanded, pools
+from lib import buckets
+from lib.qrels import charts, pools
 
 ORIGINS = ("judged", "exact", "near")
 VOTES = (*pools.VOTES, "none")
@@ -78,6 +78,4 @@ TABLES = {"documents_per_question": documents, "hops_per_question": hops, "origi
 
 def write(source: Path, outdir: Path, figwidth: float = charts.WIDTH, png: bool = False) -> list[str]:
     """Write a CSV and a figure for each table of this page into `outdir`, and `stats.json`: what they were made from."""
-    rows = expanded.read(source)
-    files.write_json(outdir / "stats.json", expanded.sources(source, rows))
-    return charts.write({name: made(rows) for name, made in TABLES.items()}, outdir, figwidth, png)
+    return charts.write("stats", TABLES, source, outdir, figwidth, png)
