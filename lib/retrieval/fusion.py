@@ -40,9 +40,9 @@ def _fuse_in_python(routes: np.ndarray, weights: list[int], k: int, fused: Fused
 
 def _stacked(docs: list[np.ndarray], first: int, last: int) -> np.ndarray:
     """int32[routes, queries, places] of a range of the queries."""
-    stacked = np.full((len(docs), last - first, max(1, *(doc.shape[1] for doc in docs))), -1, np.int32)
+    stacked = np.empty((len(docs), last - first, max(1, *(doc.shape[1] for doc in docs))), np.int32)
     for r, doc in enumerate(docs):
-        stacked[r, :, : doc.shape[1]] = doc[first:last]
+        stacked[r, :, : doc.shape[1]], stacked[r, :, doc.shape[1] :] = doc[first:last], -1
     return stacked
 
 
