@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import ngram_reference
 from lib.retrieval import grams as loops, ngram, postings, tokenizer
 from lib.retrieval.hits import Hits
+from lib.retrieval.postings import Groups
 from lib.text import grams, tokens
 from route_lists import listed
 
@@ -100,9 +101,19 @@ def same(a, b) -> bool:
 def equal_step_by_step(texts, queries, n=5, k=20, removed=None) -> int:
     """Hold queries, postings and lists to the reference; how many places the lists fill."""
     asked, by_steps = ngram.read_queries(queries, n), ngram_reference.read_queries(queries, n)
-    assert asked.size == by_steps.size and same(asked.units, by_steps.units)
+    # the reference numbers the grams in the order of their words
+    words = asked.word[asked.at[:, None] + np.arange(n)] if asked.size else np.empty((0, n))
+    order = np.lexsort(words.T[::-1])
+    number = np.argsort(order)
+    of = np.repeat(np.arange(len(queries)), np.diff(asked.units.start))
+    sorted_ = np.lexsort((number[asked.units.member], of))
+    renamed = Groups(asked.units.start, number[asked.units.member][sorted_].astype(np.int32), asked.units.count[sorted_])
+    assert asked.size == by_steps.size and same(renamed, by_steps.units)
     part, other = ngram.index(texts, asked), ngram_reference.index(texts, by_steps)
-    assert same(part.units, other.units) and same([part.length], [other.length])
+    assert same([part.length], [other.length])
+    for new, old in enumerate(order):
+        a, b = (slice(*units.start[unit : unit + 2]) for units, unit in ((part.units, old), (other.units, new)))
+        assert same([part.units.member[a], part.units.count[a]], [other.units.member[b], other.units.count[b]])
     found = ngram.top(texts, queries, k, removed, n)
     assert same(found, ngram_reference.top(texts, queries, k, removed, n))
     return int((found.doc >= 0).sum())
@@ -138,10 +149,17 @@ def test_a_hash_that_is_always_the_same_merges_nothing(monkeypatch):
     expected = ngram.top(texts, queries)
     for name in ("_of_gram", "_of_word", "_power"):
         monkeypatch.setattr(loops, name, lambda _: np.uint64(0))
-    for name in ("number", "sift", "match"):
+    for name in ("spread", "number", "sift", "match", "_next"):
         monkeypatch.setattr(loops, name, getattr(loops, name).py_func)
     with np.errstate(over="ignore"):
         assert same(ngram.top(texts, queries), expected) and (expected.doc >= 0).any()
+
+
+@pytest.mark.parametrize("count", [1, 4, 40])
+def test_a_table_filled_by_many_ranges_finds_the_same(count, monkeypatch):
+    monkeypatch.setattr(ngram, "LARGE", 0)
+    monkeypatch.setattr(ngram, "RANGES", 16)  # of one place each at first, which is too little
+    assert equal_step_by_step(sentences(100, 5), sentences(count, 6), k=10) > 0 and equal_step_by_step(["a b"], ["a b", "b"], 1) == 2
 
 
 def test_long_words_of_one_key_are_told_apart_by_their_bytes():
@@ -152,7 +170,7 @@ def test_long_words_of_one_key_are_told_apart_by_their_bytes():
             at, hashes, unit, doc = (np.empty(5, kind) for kind in (np.int32, np.uint64, np.int32, np.int32))
             assert loops.sift(block.key, 5, asked.bits, at, hashes) == 1
             known = asked.vocabulary
-            found = loops.match(at[:1], hashes[:1], *block, 5, asked.slots, asked.at, asked.word, asked.key, known.data, known.start, unit, doc)
+            found = loops.match(at[:1], hashes[:1], *block, 5, asked.slots, asked.room, asked.at, asked.word, asked.key, known.data, known.start, unit, doc)
             assert found == expected
 
 
@@ -181,7 +199,9 @@ def test_queries_read_by_several_threads_are_the_same(queries, n, threads):
     assert same(one[2:4], several[2:4]) and same(ngram.index(queries, one).units, ngram.index(queries, several).units)
 
 
-def test_many_queries_read_by_several_threads_are_the_same():
+@pytest.mark.parametrize("places", [1 << 18, 0])
+def test_many_queries_read_by_several_threads_are_the_same(places, monkeypatch):
+    monkeypatch.setattr(ngram, "LARGE", places)
     queries = sentences(3000, 9)
     one, several = ngram.read_queries(queries), ngram.read_queries(queries, threads=3)
     assert same(one.units, several.units) and same([one.at, one.word], [several.at, several.word])

@@ -107,7 +107,7 @@ def top(texts: Documents, queries: Documents, k: int = 100, removed=None, thread
     `removed` (bool[documents]) takes documents out of the result, not out of the statistics.
     An empty corpus, empty texts and empty queries give empty lists.
     """
-    best = hits.heap(len(queries), k)
+    best = hits.heap(len(queries), k, threads)
     known = vocabulary(queries)
     part, statistics = indexed(texts, known, hits.removed_mask(removed, len(texts)))
     asked = ask(queries, known, statistics)

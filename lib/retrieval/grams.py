@@ -11,7 +11,7 @@ import numpy as np
 
 _BASE = np.uint64(0xD1342543DE82EF95)
 _MIX = np.uint64(0x9E3779B97F4A7C15)
-_1, _6, _12, _32, _63, _64 = map(np.uint64, (1, 6, 12, 32, 63, 64))
+_1, _6, _32, _63, _64 = map(np.uint64, (1, 6, 32, 63, 64))
 _NUMBER, _TOP = np.uint64(0xFFFFFFFF), np.uint64(1 << 63)
 
 
@@ -38,7 +38,14 @@ def _power(n):
 
 @numba.njit(cache=True, nogil=True)
 def _home(hashed, places):
-    return np.int64(hashed >> _12 & np.uint64(places - 1))
+    """The place of a table of 2**m places where the search for a gram begins."""
+    return np.int64(hashed >> (_64 - np.uint64(np.log2(places))))
+
+
+@numba.njit(cache=True, nogil=True)
+def _next(place, room):
+    """The place after this one in its range of `room` places; the first one comes after the last."""
+    return place & ~(room - 1) | (place + 1) & (room - 1)
 
 
 @numba.njit(cache=True, nogil=True)
@@ -51,78 +58,70 @@ def _is_gram(word, a, b, n):
 
 
 @numba.njit(cache=True, nogil=True)
-def number(word, first, key, n, slots, bits, at, gram):
-    """Put the n-grams of the queries into the empty table and the filter, numbered as they come; how many are distinct.
+def spread(q_first, q_last, word, first, key, n, end, window, hashes):
+    """Sort the n-grams of queries by the top bits of their hashes, `len(end)` ranges; end[range] moves on by how many it has.
 
-    Query q has the words `word[first[q]:first[q + 1]]`; gram[i] becomes the number of the gram that begins at word i, -1 where none does.
+    Query q has the words `word[first[q]:first[q + 1]]`. Where `window` has room, the word at which a gram begins and the gram's
+    hash go to place end[range].
     """
-    known, last, shift = 0, _power(n), _64 - np.uint64(np.log2(len(bits)))
-    longest = 0
-    for q in range(len(first) - 1):
-        longest = max(longest, first[q + 1] - first[q])
-    hashes, warm = np.empty(longest, np.uint64), np.empty(longest, np.uint64)
-    for q in range(len(first) - 1):
+    last, top = _power(n), _64 - np.uint64(np.log2(len(end)))
+    for q in range(q_first, q_last):
         rolled, begin = np.uint64(0), first[q]
         for i in range(first[q], first[q + 1]):
             rolled = rolled * _BASE + _of_word(key[word[i]])
-            gram[i] = -1
             if i - n + 1 >= begin:
-                hashes[i - n + 1 - begin] = _of_gram(rolled)
+                hashed = _of_gram(rolled)
                 rolled -= _of_word(key[word[i - n + 1]]) * last
-        windows = first[q + 1] - begin - n + 1
-        for j in range(windows):  # loads that do not wait for each other bring the places into the cache
-            warm[j] = slots[_home(hashes[j], len(slots))]
-        for j in range(windows):
-            hashed, found = hashes[j], -1
+                part = np.int64(hashed >> top) if len(end) > 1 else 0
+                if len(window):
+                    window[end[part]], hashes[end[part]] = i - n + 1, hashed
+                end[part] += 1
+
+
+@numba.njit(cache=True, nogil=True)
+def number(part_first, part_last, parts, start, window, hashes, word, n, slots, bits, at, local, size):
+    """Put the grams of some of the `parts` ranges into the empty table and the filter, numbered in each range as they come.
+
+    local[i] becomes the number of gram i in its range, size[range] how many are distinct, `at[start[range]:]` where their words
+    begin. A range with more grams than three quarters of its places is given up, and its size is -1.
+    """
+    shift, room = _64 - np.uint64(np.log2(len(bits))), len(slots) // parts
+    for part in range(part_first, part_last):
+        known, base = 0, start[part]
+        for i in range(base, start[part + 1]):
+            hashed, found = hashes[i], -1
             place = _home(hashed, len(slots))
             while slots[place] != 0:
-                if slots[place] >> _32 == hashed >> _32:
+                if slots[place] >> _32 == hashed & _NUMBER:
                     found = np.int64(slots[place] & _NUMBER) - 1
-                    if _is_gram(word, at[found], begin + j, n):
+                    if _is_gram(word, at[base + found], window[i], n):
                         break
                     found = -1
-                place = (place + 1) & (len(slots) - 1)
+                place = _next(place, room)
             if found < 0:
                 found = known
-                at[found] = begin + j
+                at[base + found] = window[i]
                 known += 1
-                slots[place] = hashed >> _32 << _32 | np.uint64(known)
+                slots[place] = hashed << _32 | np.uint64(known)
                 bits[np.int64(hashed >> shift)] |= _1 << (hashed & _63) | _1 << (hashed >> _6 & _63)
-            gram[begin + j] = found
-    return known
+            local[i] = found
+            if 4 * known > 3 * room:
+                known = -1
+                break
+        size[part] = known
 
 
 @numba.njit(cache=True, nogil=True)
-def by_words(word, at, chosen, n, words):
-    """The chosen grams in the order of their words' numbers, the first word first: stable counting sorts from the last word on."""
-    order, ordered, here = chosen.copy(), np.empty_like(chosen), np.empty_like(chosen)
-    for j in range(n - 1, -1, -1):
-        start = np.zeros(words + 1, np.int32)
-        for i in range(len(order)):
-            here[i] = word[at[order[i]] + j]
-            start[here[i] + 1] += 1
-        for i in range(words):
-            start[i + 1] += start[i]
-        for i in range(len(order)):
-            ordered[start[here[i]]] = order[i]
-            start[here[i]] += 1
-        order, ordered = ordered, order
-    return order
-
-
-@numba.njit(cache=True, nogil=True)
-def renumber(order, slots, at, gram):
-    """Give gram order[i] the number i, in the table, in `gram` and in the new `at` that comes back."""
-    new, moved = np.empty(len(order), np.int32), np.empty_like(at)
-    for i in range(len(order)):
-        new[order[i]], moved[i] = i, at[order[i]]
-    for place in range(len(slots)):
-        if slots[place] != 0:
-            slots[place] = slots[place] >> _32 << _32 | np.uint64(new[np.int64(slots[place] & _NUMBER) - 1] + 1)
-    for i in range(len(gram)):
-        if gram[i] >= 0:
-            gram[i] = new[gram[i]]
-    return moved
+def renumber(part_first, part_last, parts, start, base, window, local, slots, at, moved, gram):
+    """Number the grams of some ranges from base[range] on, in the table, in `moved`, which `at` becomes, and where they begin in `gram`."""
+    room = len(slots) // parts
+    for part in range(part_first, part_last):
+        for place in range(part * room, (part + 1) * room):
+            slots[place] += np.uint64(base[part]) if slots[place] != 0 else np.uint64(0)
+        for i in range(base[part], base[part + 1]):
+            moved[i] = at[start[part] + i - base[part]]
+        for i in range(start[part], start[part + 1]):
+            gram[window[i]] = base[part] + local[i]
 
 
 @numba.njit(cache=True, nogil=True)
@@ -150,9 +149,9 @@ def distinct(q_first, q_last, gram, first, size, count):
 
 
 @numba.njit(cache=True, nogil=True)
-def packed(gram, first, size, count, start, member, times):
+def packed(q_first, q_last, gram, first, size, count, start, member, times):
     """Move the grams and counts that `distinct` left at first[q] to start[q]."""
-    for q in range(len(size)):
+    for q in range(q_first, q_last):
         for i in range(size[q]):
             member[start[q] + i], times[start[q] + i] = gram[first[q] + i], count[first[q] + i]
 
@@ -191,7 +190,7 @@ def _are_words(clean, edge, key, i, n, word, begin, key_of, data, start):
 
 
 @numba.njit(cache=True, nogil=True)
-def match(places, hashes, clean, edge, key, first, n, slots, at, word, key_of, data, start, unit, doc):
+def match(places, hashes, clean, edge, key, first, n, slots, room, at, word, key_of, data, start, unit, doc):
     """The known grams at the places sifted out, each with its text; how many."""
     # three loops of loads that do not wait for each other bring what the last one reads into the cache
     for s in range(len(places)):
@@ -209,14 +208,24 @@ def match(places, hashes, clean, edge, key, first, n, slots, at, word, key_of, d
             continue
         place = _home(hashed, len(slots))
         while slots[place] != 0:
-            if slots[place] >> _32 == hashed >> _32:
+            if slots[place] >> _32 == hashed & _NUMBER:
                 gram = np.int64(slots[place] & _NUMBER) - 1
                 if _are_words(clean, edge, key, i, n, word, at[gram], key_of, data, start):
                     unit[found], doc[found] = gram, text
                     found += 1
                     break
-            place = (place + 1) & (len(slots) - 1)
+            place = _next(place, room)
     return found
+
+
+@numba.njit(cache=True, nogil=True)
+def among(unit, doc, first, last, chosen, of):
+    """The units first ... last - 1, counted from `first` on, each with its document; how many."""
+    n = 0
+    for i in range(len(unit)):
+        chosen[n], of[n] = unit[i] - first, doc[i]
+        n += np.int64((first <= unit[i]) & (unit[i] < last))  # no branch to guess
+    return n
 
 
 @numba.njit(cache=True, nogil=True)

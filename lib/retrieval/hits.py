@@ -30,11 +30,17 @@ class Heap(NamedTuple):
     size: np.ndarray  # int32[queries]
 
 
-def heap(queries: int, k: int) -> Heap:
+def heap(queries: int, k: int, threads: int = 1) -> Heap:
     """An empty heap for each query."""
     if k < 1:
         raise ValueError(f"k is {k}; a route keeps at least 1 document a query")
-    return Heap(np.full((queries, k), -1, np.int32), np.full((queries, k), -np.inf, np.float32), np.zeros(queries, np.int32))
+    best = Heap(np.empty((queries, k), np.int32), np.empty((queries, k), np.float32), np.zeros(queries, np.int32))
+
+    def emptied(first: int, last: int) -> None:
+        best.doc[first:last], best.score[first:last] = -1, -np.inf
+
+    in_threads(emptied, queries, threads)  # what touches new memory first takes most of the time
+    return best
 
 
 def ranked(best: Heap, threads: int = 1) -> Hits:

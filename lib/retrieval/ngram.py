@@ -21,12 +21,13 @@ from lib.retrieval.postings import Groups, Postings, Statistics
 N = 5
 UNIT = 2.0**-32
 TEXTS = 512  # documents that are encoded and read by one thread at a time
+RANGES, LARGE = 64, 1 << 18  # ranges of the queries' table where it holds so many n-grams
 
 Documents = Sequence[str] | pa.Array | pa.ChunkedArray
 
 
 class Queries(NamedTuple):
-    """The distinct n-grams of each query, numbered in the order of their words; a gram's words are `word[at[gram]:at[gram] + n]`."""
+    """The distinct n-grams of each query, numbered by ranges of their hashes and there as they come; a gram's words are `word[at[gram]:at[gram] + n]`."""
 
     n: int
     vocabulary: tokenizer.Vocabulary
@@ -35,12 +36,18 @@ class Queries(NamedTuple):
     at: np.ndarray  # int32[grams]
     slots: np.ndarray  # uint64[2**m], the table of lib.retrieval.grams
     bits: np.ndarray  # uint64[2**m], its filter
+    ranges: int  # that the table is filled by
     units: Groups
 
     @property
     def size(self) -> int:
         """How many distinct n-grams."""
         return len(self.at)
+
+    @property
+    def room(self) -> int:
+        """Places of a range of the table."""
+        return len(self.slots) // self.ranges
 
 
 class Found(NamedTuple):
@@ -49,22 +56,6 @@ class Found(NamedTuple):
     unit: np.ndarray  # int32
     doc: np.ndarray  # int32, rows among these documents
     length: np.ndarray  # int64[documents], in words
-
-
-def _by_words(word: np.ndarray, at: np.ndarray, n: int, words: int, threads: int) -> np.ndarray:
-    """The grams in the order of their words; each thread orders those that begin with a range of words."""
-    if threads == 1 or not len(at):
-        return grams.by_words(word, at, np.arange(len(at), dtype=np.int32), n, words)
-    begins = word[at]
-    share = np.searchsorted(np.cumsum(np.bincount(begins, minlength=words)), np.linspace(0, len(at), threads + 1)[1:-1])
-    cuts = [0, *share.tolist(), words]
-
-    def of_range(first: int, last: int) -> np.ndarray:
-        chosen = np.flatnonzero((first <= begins) & (begins < last)).astype(np.int32)
-        return grams.by_words(word, at, chosen, n, words)
-
-    with ThreadPoolExecutor(threads) as pool:
-        return np.concatenate(list(pool.map(of_range, cuts[:-1], cuts[1:])))
 
 
 def read_queries(texts: Documents, n: int = N, threads: int = 1) -> Queries:
@@ -76,17 +67,45 @@ def read_queries(texts: Documents, n: int = N, threads: int = 1) -> Queries:
     windows = int(np.maximum(length - n + 1, 0).sum())
     key, held = np.empty(known.size, np.uint64), known.slot_key > 0
     key[known.slot_word[held]] = known.slot_key[held]
-    slots = np.zeros(1 << max(4, (windows + windows // 2).bit_length()), np.uint64)
-    bits = np.zeros(1 << max(1, (windows // 8).bit_length()), np.uint64)  # 8 to 16 bits a gram, two of them set: small enough for a cache
-    at, gram = np.empty(windows, np.int32), np.empty(len(word), np.int32)
-    at = at[: grams.number(word, first, key, n, slots, bits, at, gram)]
-    at = grams.renumber(_by_words(word, at, n, known.size, threads), slots, at, gram)
+    slots, bits, at, gram = _numbered(word, first, key, n, windows, threads)
     size, count = np.empty(len(length), np.int64), np.empty(len(word), np.int64)
     hits.in_threads(lambda a, b: grams.distinct(a, b, gram, first, size, count), len(size), threads)
     start = np.concatenate([np.zeros(1, np.int64), np.cumsum(size)])
     units = Groups(start, np.empty(start[-1], np.int32), np.empty(start[-1], np.int64))
-    grams.packed(gram, first, size, count, *units)
-    return Queries(n, known, key, word, at, slots, bits, units)
+    hits.in_threads(lambda a, b: grams.packed(a, b, gram, first, size, count, *units), len(size), threads)
+    return Queries(n, known, key, word, at, slots, bits, _ranges(windows), units)
+
+
+def _ranges(windows: int) -> int:
+    """In how many ranges a table of so many n-grams is filled; no result depends on it but their numbers."""
+    return RANGES if windows >= LARGE else 1
+
+
+def _numbered(word: np.ndarray, first: np.ndarray, key: np.ndarray, n: int, windows: int, threads: int) -> tuple[np.ndarray, ...]:
+    """The table, the filter, where the words of each gram begin, and the gram that begins at each word, or -1."""
+    parts, queries = _ranges(windows), len(first) - 1
+    edges = np.linspace(0, queries, threads + 1).astype(int)
+    end, none = np.zeros((threads, parts), np.int64), (np.empty(0, np.int32), np.empty(0, np.uint64))
+    window, hashes = np.empty(windows, np.int32), np.empty(windows, np.uint64)
+
+    def spread(into: tuple[np.ndarray, np.ndarray]) -> None:
+        hits.in_threads(lambda a, b: [grams.spread(edges[t], edges[t + 1], word, first, key, n, end[t], *into) for t in range(a, b)], threads, threads)
+
+    spread(none)
+    ends = np.cumsum(end.T).reshape(parts, threads)  # by range, then by thread, so that each range has the queries' order
+    start = np.concatenate([np.zeros(1, np.int64), ends[:, -1]])
+    end = np.ascontiguousarray((ends - end.T).T)
+    spread((window, hashes))
+    bits = np.zeros(1 << max(6, (windows // 8).bit_length()), np.uint64)  # 8 to 16 bits a gram, two of them set: small enough for a cache
+    places, at, local, size = 1 << max(4, (windows + windows // 2).bit_length()), np.empty(windows, np.int32), np.empty(windows, np.int32), np.full(parts, -1)
+    while (size < 0).any():
+        slots = np.zeros(places, np.uint64)
+        hits.in_threads(lambda a, b: grams.number(a, b, parts, start, window, hashes, word, n, slots, bits, at, local, size), parts, threads)
+        places *= 2
+    base = np.concatenate([np.zeros(1, np.int64), np.cumsum(size)])
+    moved, gram = np.empty(base[-1], np.int32), np.full(len(word), -1, np.int32)
+    hits.in_threads(lambda a, b: grams.renumber(a, b, parts, start, base, window, local, slots, at, moved, gram), parts, threads)
+    return slots, bits, moved, gram
 
 
 def _find(texts: Documents, queries: Queries, first: int) -> Found:
@@ -98,7 +117,7 @@ def _find(texts: Documents, queries: Queries, first: int) -> Found:
         kept = grams.sift(block.key, queries.n, queries.bits, at, hashes)
         unit, doc = np.empty(kept, np.int32), np.empty(kept, np.int32)
         found = grams.match(
-            at[:kept], hashes[:kept], *block, queries.n, queries.slots, queries.at, queries.word,
+            at[:kept], hashes[:kept], *block, queries.n, queries.slots, queries.room, queries.at, queries.word,
             queries.key, queries.vocabulary.data, queries.vocabulary.start, unit, doc,
         )
         parts.append(Found(unit[:found], doc[:found], np.diff(block.first)))
@@ -123,26 +142,41 @@ def find(texts: Documents, queries: Queries, threads: int = 1) -> Found:
         return _joined(pool.map(here, firsts))
 
 
-def grouped(parts: Iterable[Found], queries: Queries) -> Postings:
-    """The postings of document parts that follow each other, from what `find` gave for each."""
+def grouped(parts: Iterable[Found], queries: Queries, threads: int = 1) -> Postings:
+    """The postings of document parts that follow each other, from what `find` gave for each; a thread groups a range of the n-grams."""
     found = _joined(parts)
-    start = np.zeros(queries.size + 1, np.int64)
-    grams.add(found.unit, start)
-    np.cumsum(start, out=start)
-    member, count = np.empty(len(found.doc), np.int32), np.empty(len(found.doc), np.int64)
-    grams.place(found.unit, found.doc, start[:-1].copy(), member)
-    kept = grams.once(start, member, count)
-    return Postings(Groups(start, member[:kept].copy(), count[:kept].copy()), found.length)
+
+    def of_range(first: int, last: int) -> Groups:
+        unit, doc = found.unit, found.doc
+        if last - first < queries.size:
+            unit, doc = np.empty_like(unit), np.empty_like(doc)
+            among = grams.among(found.unit, found.doc, first, last, unit, doc)
+            unit, doc = unit[:among], doc[:among]
+        start = np.zeros(last - first + 1, np.int64)
+        grams.add(unit, start)
+        np.cumsum(start, out=start)
+        member, count = np.empty(len(doc), np.int32), np.empty(len(doc), np.int64)
+        grams.place(unit, doc, start[:-1].copy(), member)
+        kept = grams.once(start, member, count)
+        return Groups(start, member[:kept], count[:kept])
+
+    edges = np.linspace(0, queries.size, threads + 1).astype(int)
+    with ThreadPoolExecutor(threads) as pool:
+        groups = list(pool.map(of_range, edges[:-1], edges[1:]))
+    before = np.cumsum([0, *(len(one.member) for one in groups)])
+    starts = [one.start[:-1] + base for one, base in zip(groups, before[:-1], strict=True)]
+    units = Groups(np.concatenate([*starts, before[-1:]]), *(np.concatenate(columns) for columns in list(zip(*groups, strict=True))[1:]))
+    return Postings(units, found.length)
 
 
 def index(texts: Documents, queries: Queries, threads: int = 1) -> Postings:
     """The postings of one document part for the n-grams of the queries."""
-    return grouped([find(texts, queries, threads)], queries)
+    return grouped([find(texts, queries, threads)], queries, threads)
 
 
 def index_shards(shards: Iterable[Documents], queries: Queries, threads: int = 1) -> Postings:
     """The postings of documents that come shard by shard: of a shard only what was found in it is kept."""
-    return grouped((find(texts, queries, threads) for texts in shards), queries)
+    return grouped((find(texts, queries, threads) for texts in shards), queries, threads)
 
 
 def idfs(known: Statistics) -> np.ndarray:

@@ -228,7 +228,7 @@ def stream(drawn: Drawn, threads: int, checked: int, k: int = 100) -> Measured:
         found, *taken = _timed(lambda shard=shard: ngram.find(shard, asked, threads))
         parts.append(found)
         passed += taken
-    part, *grouped = _timed(lambda: ngram.grouped(parts, asked))
+    part, *grouped = _timed(lambda: ngram.grouped(parts, asked, threads))
     passed += grouped
     found, *search = _timed(lambda: ngram.search(part, statistics(part), asked, k, threads=threads))
     return Measured(

@@ -65,7 +65,7 @@ def search(postings: Postings, queries: Groups, weight, part, scale: float, k: i
     `weight` goes with `queries.member`, `part` with `postings.units.member`; both are above 0 and both float64 or int64.
     The sum is rounded to float32, then multiplied by `scale`, a power of two. `row` is the corpus row of the part's first document.
     """
-    best = hits.heap(len(queries.start) - 1, k)
+    best = hits.heap(len(queries.start) - 1, k, threads)
     mask = hits.removed_mask(removed, len(postings.length))
 
     def one_range(first: int, last: int) -> None:

@@ -114,6 +114,16 @@ def _empty(places: int, room: int) -> Vocabulary:
     return Vocabulary(np.empty(room, np.uint8), np.zeros(places // 2 + 1, np.int64), np.zeros(places, np.uint64), np.zeros(places, np.int32))
 
 
+def _held(table: Vocabulary, known: int) -> Iterator[Words]:
+    """The words of a table by their numbers, each a text, as they were read."""
+    key, there = np.empty(known, np.uint64), table.slot_key > 0
+    key[table.slot_word[there]] = table.slot_key[there]
+    for a in range(0, known, BLOCK):
+        start = table.start[a : min(a + BLOCK, known) + 1]
+        edge = np.repeat(start - start[0], 2)[1:-1].astype(np.int32)
+        yield Words(table.data[start[0] :], edge, key[a : a + BLOCK], np.arange(len(start)))
+
+
 def _collected(table: Vocabulary, known: int, block: Words) -> tuple[Vocabulary, int, np.ndarray]:
     """The table, or a larger one, with the words of a block; how many it then holds, numbered as they came; the number of each word of the block."""
     number, at = np.empty(len(block.key), np.int32), 0
@@ -122,7 +132,7 @@ def _collected(table: Vocabulary, known: int, block: Words) -> tuple[Vocabulary,
         if at == len(number):
             return table, known, number
         larger, moved = _empty(2 * len(table.slot_key), 2 * len(table.data) + int(block.edge[2 * at + 1] - block.edge[2 * at])), 0
-        for _, words in read(Texts(table.data, table.start[: known + 1])):
+        for words in _held(table, known):
             larger, moved, _ = _collected(larger, moved, words)
         table = larger
 
@@ -163,11 +173,20 @@ def numbered(texts: Texts, threads: int = 1) -> tuple[Vocabulary, np.ndarray, np
     cuts[0], cuts[-1] = 0, len(texts.start) - 1
     with ThreadPoolExecutor(threads) as pool:
         parts = list(pool.map(lambda a, b: _numbered_as_they_come(Texts(texts.data, texts.start[a : b + 1])), cuts[:-1], cuts[1:]))
-    # the words of all parts are texts of one word; their numbers say what the numbers of each part become
-    size = [np.diff(table.start[: known + 1]) for table, known, _, _ in parts]
-    table, number, _ = numbered(_joined([table.data[: table.start[known]] for table, known, _, _ in parts], np.concatenate(size)))
-    final = np.split(number, np.cumsum([known for _, known, _, _ in parts])[:-1])
-    return table, np.concatenate([new[old] for new, (_, _, old, _) in zip(final, parts, strict=True)]), np.concatenate([part[3] for part in parts])
+    # the words of the later parts join the table of the first; their numbers say what the numbers of each part become
+    table, known, *_ = parts[0]
+    joined = [np.arange(known, dtype=np.int32)]
+    for other, size, *_ in parts[1:]:
+        numbers = [np.empty(0, np.int32)]
+        for words_ in _held(other, size):
+            table, known, number = _collected(table, known, words_)
+            numbers.append(number)
+        joined.append(np.concatenate(numbers))
+    final = np.arange(known, dtype=np.int32)
+    table = _in_order(table, known, final)
+    with ThreadPoolExecutor(threads) as pool:
+        numbers = list(pool.map(lambda new, part: final[new].take(part[2]), joined, parts))
+    return table, np.concatenate(numbers), np.concatenate([part[3] for part in parts])
 
 
 def vocabulary(texts: Texts) -> Vocabulary:
