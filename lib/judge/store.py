@@ -156,7 +156,7 @@ def _lines(source: Path, start: int = 0) -> Iterator[tuple[bytes, dict | None]]:
             number += 1
 
 
-def _taken_in(source: Path) -> int:
+def taken_in(source: Path) -> int:
     """How many of the first bytes of a JSONL file stand in the Parquet file beside it: it was killed before it removed them."""
     if not compacted(source).exists():
         return 0
@@ -185,7 +185,7 @@ def lines(source: Path) -> Iterator[dict]:
     """The attempts that stand in the JSONL file alone, in its order; a torn tail is left out, and left alone."""
     if source.exists():
         trace.record("read", source)
-        yield from (row for _, row in _lines(source, _taken_in(source)) if row is not None)
+        yield from (row for _, row in _lines(source, taken_in(source)) if row is not None)
 
 
 def read(source: str | Path) -> list[dict]:
