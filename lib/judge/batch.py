@@ -1,0 +1,286 @@
+"""The process that asks for every owed pair of a set by the Batch API: `python -m lib.judge.batch CONFIG.json ...`.
+
+A second driver of the same store: configuration, summary, exit codes and attempts are those of `lib.judge.client`, and
+so is which pair is owed how many calls. Each round of a pass puts the owed pairs of each part into files, a batch each;
+`concurrency` batches are open at once. A client that ends while a batch runs finds it again: what was submitted is in
+`attempts/<set>/batches` until its lines are in the attempts, and no pair of it is submitted meanwhile.
+"""
+
+import argparse
+import asyncio
+import json
+import signal
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lib import paths, processes
+from lib.judge import answers, batch_files, batch_lines, client, contract, pairs, prompt, store, turns
+from lib.judge.batch_files import DONE, KEPT, SUBMITTED, UPLOADED, WRITTEN, Limits, Submission
+from lib.judge.pairs import Pair
+from lib.judge.reply import Asked, Outcome
+from lib.judge.turns import Config
+
+
+class Run:
+    """The open batches of a set, and what came of the others."""
+
+    def __init__(self, config: Config, key: str, limits: Limits):
+        from lib.judge import batch_api  # here, so that the environment is cleared before the SDK reads it
+
+        self.config, self.limits, self.key = turns.checked(config), limits, key
+        self.by = prompt.judge(config.model, config.prompt, **config.parameters)
+        self.halt = asyncio.Event()
+        self.away = batch_api
+        self.api = batch_api.Api(config, key, self.halt)
+        self.slots = asyncio.Semaphore(config.concurrency)
+        self.busy: set[str] = set()  # keys in a batch of this round
+        self.tasks: set[asyncio.Task] = set()
+        self.stop: str | None = None
+        self.signal: int | None = None
+        self.fault: BaseException | None = None
+        self.asked, self.batches, self.open, self.classes, self.in_pass = 0, 0, 0, Counter(), 1
+
+    def interrupt(self, number: int) -> None:
+        self.signal = number
+        self.halt.set()
+
+    async def ask_all(self) -> None:
+        render, names = pairs.Pairs(self.config.run, self.by), turns.part_names(self.config)
+        for name in names:  # a line that is no attempt is found before anything is paid
+            answers.history(self.config.run, name, store.SETS[self.config.set])
+        try:
+            for it in batch_files.unfinished(self.config.run, self.config.set):
+                self._start(render, it, resumed=True)
+            for self.in_pass in range(1, self.config.passes + 1):
+                while await self._round(render, names):
+                    pass
+                if self._ended:
+                    break
+        finally:
+            self.halt.set()
+            await self._landed()
+        if self.fault:
+            raise self.fault
+
+    @property
+    def _ended(self) -> bool:
+        return bool(self.stop or self.fault or self.halt.is_set())
+
+    async def _round(self, render: pairs.Pairs, names: list[str]) -> bool:
+        """Submit what is owed in this pass and wait for all of it; whether there was anything."""
+        had = bool(self.tasks)
+        for name in names:
+            files = batch_files.gather(self.config, render, name, self.in_pass, self.busy, self.limits, self._admit)
+            while not self._ended:
+                async with self.slots:
+                    it = None if self._ended else next(files, None)
+                if it is None:
+                    break
+                had = True
+                self._start(render, it, resumed=False)
+                await asyncio.sleep(0)
+        await self._landed()
+        self.busy.clear()  # not before: a part is read as its attempts were when its round began
+        return had and not self._ended
+
+    def _admit(self, pair: Pair) -> bool:
+        return not self._ended
+
+    async def _landed(self) -> None:
+        while self.tasks:
+            await asyncio.wait(self.tasks)
+
+    def _start(self, render: pairs.Pairs, it: Submission, resumed: bool) -> None:
+        asked = batch_files.asked(self.config.run, it)
+        self.busy.update(asked)
+        store.remember(self.config.run, self.config.set)
+        self.batches += 1
+        task = asyncio.create_task(self._carry(render, it, asked, resumed))
+        self.tasks.add(task)
+        task.add_done_callback(self._done)
+
+    def _done(self, task: asyncio.Task) -> None:
+        self.tasks.discard(task)
+        error = task.exception()
+        if isinstance(error, self.away.Stopped):
+            self.stop = self.stop or (None if self.signal else str(error))
+            self.halt.set()  # what is submitted is found again
+        elif error:
+            self.fault = self.fault or error
+            self.halt.set()
+
+    async def _carry(self, render: pairs.Pairs, it: Submission, asked: dict[str, dict], resumed: bool) -> None:
+        async with self.slots:
+            try:
+                await self._carried(render, it, asked, resumed)
+            except self.away.Gone as gone:
+                raise self.away.Stopped(self._unknown(it, gone)) from None
+
+    def _unknown(self, it: Submission, gone: Exception) -> str:
+        """Why a 404 ends the run, and what to do."""
+        url, state = turns.shown(self.config.base_url), batch_files.path(self.config.run, it)
+        it = batch_files.state(state)
+        if it.stage != SUBMITTED:
+            return f"{url} does not know {gone}, so it has no Batch API; take another driver"
+        return (
+            f"{url} does not know {gone} {it.batch}; run with the url that it was submitted to, "
+            f"or delete {paths.shown(state)} to ask its pairs again"
+        )
+
+    async def _carried(self, render: pairs.Pairs, it: Submission, asked: dict[str, dict], resumed: bool) -> None:
+        """Take one submission from where it stands to its end."""
+        run = self.config.run
+        if it.stage in (WRITTEN, UPLOADED) and resumed:
+            made = await self.api.find(it)
+            if made is None:
+                await self._drop(it)
+                return
+            it = batch_files.save(run, it, stage=SUBMITTED, batch=made)
+        if it.stage == WRITTEN:
+            it = batch_files.save(run, it, stage=UPLOADED, file=await self.api.upload(it, batch_files.path(run, it, "requests.jsonl")))
+        batch_files.forget(run, it, "requests.jsonl")
+        if it.stage == UPLOADED:
+            it = batch_files.save(run, it, stage=SUBMITTED, batch=await self.api.create(it))
+        if it.stage == SUBMITTED:
+            it = await self._fetched(render, it, asked)
+        if it.stage == KEPT:
+            await self.api.remove(it.file, *it.results)
+            batch_files.save(run, it, stage=DONE)
+            batch_files.forget(run, it, "keys.jsonl", "output.jsonl", "error.jsonl")
+
+    async def _drop(self, it: Submission) -> None:
+        """A submission that never became a batch: nothing of it stays, here or there."""
+        await self.api.remove_uploads(it)
+        batch_files.forget(self.config.run, it)
+
+    async def _fetched(self, render: pairs.Pairs, it: Submission, asked: dict[str, dict]) -> Submission:
+        """Wait for the batch, and write its lines as attempts."""
+        batch = await self.api.ended(it)
+        if batch.status == "failed":
+            fault = self.api.fault(batch)
+            await self._drop(it)
+            raise self.away.Stopped(f"the server did not run the batch of {it.requests} requests of {it.part} ({fault}); mend that and run again")
+        run, results = self.config.run, {"output.jsonl": batch.output_file_id, "error.jsonl": batch.error_file_id}
+        for kind, name in results.items():
+            if name:
+                await self.api.download(name, batch_files.path(run, it, kind))
+        lines = batch_lines.read([batch_files.path(run, it, kind) for kind in results], asked)
+        seconds = max(0.0, float((batch.completed_at or batch.expired_at or batch.cancelled_at or batch.created_at) - batch.created_at))
+        counts = self._kept(render, it, asked, lines, batch.status, seconds)
+        if lines.unknown or lines.unreadable:
+            print(f"judge {it.set} batch {batch.id}: {_odd(lines)}", file=sys.stderr, flush=True)
+        if batch.status == "cancelled":
+            self.stop = self.stop or f"the batch {batch.id} was cancelled at the server; what it had answered is kept"
+        names = [name for name in results.values() if name]
+        return batch_files.save(run, it, stage=KEPT, status=batch.status, results=names, unknown=lines.unknown, unreadable=lines.unreadable, **counts)
+
+    def _kept(self, render, it: Submission, asked: dict[str, dict], lines: batch_lines.Lines, status: str, seconds: float) -> dict[str, int]:
+        """Append the attempts of a batch that are not there yet, in the order of its requests; how many lines were missing or double."""
+        calls = answers.history(self.config.run, it.part, store.SETS[it.set])
+        doubtful = {key for key, said in lines.said.items() if len(said) != 1 or (said[0].get("response") or {}).get("status_code") != 200}
+        sent = self._sent(render, it, asked, doubtful)
+        counts = Counter()
+        writer = store.Writer(store.path(self.config.run, it.set, it.part))
+        try:
+            for key, known in asked.items():
+                judged = Asked(known["task_id"], sent.get(key, ""), self.key, self.config.key_variable)
+                outcome, repeated, differing = batch_lines.outcome(lines.said[key], judged, status)
+                counts.update(missing=not lines.said[key], repeated=repeated, differing=differing)
+                if key in doubtful and key not in sent and outcome.detail:  # today's intents lack it: nobody can tell what it quotes
+                    outcome = outcome._replace(detail=outcome.detail.partition(":")[0][:120])
+                if (known["version"], known["pass"], known["attempt"]) not in {(call.version, call.in_pass, call.number) for call in calls.of(key)}:
+                    writer.append(_row(known, outcome, seconds))
+                    self.asked += known["attempt"] == 1
+                    self.classes[outcome.status] += 1
+                if outcome.stop:
+                    self.stop = self.stop or outcome.stop
+                    self.halt.set()
+        finally:
+            writer.close()
+        return dict(counts)
+
+    def _sent(self, render: pairs.Pairs, it: Submission, asked: dict[str, dict], keys: set[str]) -> dict[str, str]:
+        """The messages of some pairs of a submission, which no detail may quote."""
+        docs = pa.array(sorted({asked[key]["doc"] for key in keys}), pa.int64())
+        rows = pairs.intents(self.config.run, it.set, it.part)
+        found = rows.filter(pc.is_in(rows["doc"].cast(pa.int64()), value_set=docs))
+        return {pair.key: pair.messages[-1]["content"] for pair in render.render(it.part, found) if pair.key in keys}
+
+    def summary(self) -> dict:
+        by_class = {name: self.classes[name] for name in answers.CLASSES if self.classes[name]}
+        said = {"set": self.config.set, "asked": self.asked, "calls": self.classes.total(), "by_class": by_class, "stopped": self.stop}
+        return said | {"batches": self.batches}
+
+
+def _odd(lines: batch_lines.Lines) -> str:
+    shown = ", ".join(lines.unknown[:3])
+    unknown = f"{len(lines.unknown)} ids that were not asked for ({shown})" if lines.unknown else ""
+    unreadable = f"{lines.unreadable} lines that cannot be read" if lines.unreadable else ""
+    return " and ".join(filter(None, (unknown, unreadable)))
+
+
+def _row(known: dict, outcome: Outcome, seconds: float) -> dict:
+    said = outcome.judgment._asdict() if outcome.judgment else {}
+    told = {name: getattr(outcome, name) for name in ("status", "input_tokens", "output_tokens", "request_id", "detail", "reply")}
+    row = {**{name: said.get(name) for name in contract.FIELDS}, **known, **told, "cost": None, "latency": seconds}
+    return {name: row[name] for name in store.COLUMNS}
+
+
+async def _report(run: Run, seconds: float = 5.0) -> None:
+    started = time.monotonic()
+    while True:
+        await asyncio.sleep(seconds)
+        answered = sum(run.classes[name] for name in answers.VALID)
+        print(
+            f"judge {run.config.set} pass {run.in_pass}: {answered:,} answered in {run.classes.total():,} calls, "
+            f"{len(run.tasks)} of {run.batches} batches open after {time.monotonic() - started:.0f} s",
+            file=sys.stderr, flush=True,
+        )  # fmt: skip
+
+
+async def _main(config: Config, key: str, limits: Limits) -> tuple[dict, int]:
+    run = Run(config, key, limits)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, run.interrupt, number)
+    reporter = asyncio.create_task(_report(run))
+    try:
+        await run.ask_all()
+    finally:
+        reporter.cancel()
+        await run.api.close()
+    if run.signal:
+        return run.summary() | {"stopped": f"stopped by signal {run.signal}; its batches go on, run again to fetch them"}, 128 + run.signal
+    return run.summary(), client.STOPPED if run.stop else 0
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Ask the sets of the configurations one after the other; a line of summary each, the first that stops ends all."""
+    processes.die_with_parent()
+    parser = argparse.ArgumentParser("python -m lib.judge.batch", description="Ask a judge for all owed pairs by the Batch API.")
+    parser.add_argument("configs", nargs="+", type=Path, metavar="CONFIG.json")
+    parser.add_argument("--requests", type=int, default=batch_files.REQUESTS, help="the most requests of one file")
+    parser.add_argument("--bytes", type=int, default=batch_files.BYTES, help="the most bytes of one file")
+    given = parser.parse_args(arguments)
+    try:
+        configs = [Config(**json.loads(source.read_text())) for source in given.configs]
+        key = client.take_key(configs[0].key_variable)
+        for config in configs:
+            with processes.lock(Path(config.run)):
+                summary, code = asyncio.run(_main(config, key, Limits(given.requests, given.bytes)))
+            print(json.dumps(summary), flush=True)
+            if code:
+                print(f"lib.judge.batch: {config.set}: {summary['stopped']}", file=sys.stderr)
+                return code
+    except (OSError, ValueError, processes.Locked) as error:
+        print(f"lib.judge.batch: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
