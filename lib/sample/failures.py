@@ -52,17 +52,17 @@ class Calls:
     """
 
     def __init__(self, path: str | Path):
-        self._path = Path(path)
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        self._file = os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
-        written = self._path.read_bytes()
+        self.path = Path(path)
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self._file = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
+        written = self.path.read_bytes()
         whole = written[: written.rfind(b"\n") + 1]
         os.ftruncate(self._file, len(whole))
         self._seen: dict[str, int] = {}
         for number, line in enumerate(whole.decode(errors="replace").splitlines(), start=1):
             found = _LINE.fullmatch(line)
             if found is None:
-                raise ValueError(f"{paths.shown(self._path)}:{number}: {line!r} is no call of a pair; remove the file to count from 1 again")
+                raise ValueError(f"{paths.shown(self.path)}:{number}: {line!r} is no call of a pair; remove the file to count from 1 again")
             self._seen[found[1]] = max(int(found[2]), self._seen.get(found[1], 0))
 
     def next(self, pair: str) -> int:
@@ -73,6 +73,6 @@ class Calls:
             while line:  # a full disk takes a part, then says why it takes no more
                 line = line[os.write(self._file, line) :]
         except OSError as error:
-            raise OSError(error.errno, f"{paths.shown(self._path)} was not written ({error.strerror}); make room and run again") from error
+            raise OSError(error.errno, f"{paths.shown(self.path)} was not written ({error.strerror}); make room and run again") from error
         self._seen[pair] = call
         return call

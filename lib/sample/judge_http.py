@@ -1,4 +1,7 @@
-"""A planted judge behind the wire form of OpenAI Chat Completions: requests, completions, failures, errors."""
+"""A planted judge behind the wire form of OpenAI Chat Completions: requests, completions, failures, errors.
+
+Files and batches (`lib.sample.batch_http`) are served beside, from the folder `.batches` beside the file of calls.
+"""
 
 import json
 import os
@@ -9,6 +12,7 @@ from collections import Counter
 from aiohttp import web
 
 from lib.sample import failures, personality
+from lib.sample.batch_http import Batches
 from lib.sample.received import Planted, Unknown, slots
 
 _BODY_LIMIT = 64 * 2**20  # bytes of a request: a document of 100,000 characters fits many times
@@ -27,6 +31,7 @@ class JudgeServer:
         app.router.add_post("/v1/chat/completions", self._complete)
         app.router.add_get("/v1/models", self._models)
         app.router.add_get("/stats", self._stats)
+        Batches(self._calls.path.with_suffix(".batches")).add_to(app)
         return app
 
     async def _stats(self, request: web.Request) -> web.Response:
