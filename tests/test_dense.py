@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from lib.retrieval import dense, dense_bf16, hits
+from lib.retrieval import dense, dense_bf16, dense_int8, hits
 from route_lists import listed
 
 CASE = json.loads((Path(__file__).parent / "cases/07-dense-bad-vectors-and-bit-mask.json").read_text())
@@ -206,12 +206,34 @@ def test_the_bound_of_rounded_products_holds_on_the_processor_and_by_blocks_as_o
 
 def test_vectors_near_the_end_of_float32_are_searched_in_fp32():
     vectors = np.array([[3.3e38, 0], [0, 3.39e38], [1e38, 1e38]])
-    assert dense.top(vectors, np.array([[1e-30, 0]]), 3, backend="bf16").doc.tolist() == [[0, 2, 1]]
+    for backend in ("bf16", "int8"):
+        assert dense.top(vectors, np.array([[1e-30, 0]]), 3, backend=backend).doc.tolist() == [[0, 2, 1]]
+
+
+@pytest.mark.skipif(not dense_int8.fast(), reason="the processor has no such instructions")
+@pytest.mark.parametrize("scale", [1e-37, 1e-20, 1, 1e15])
+def test_the_bound_of_whole_numbers_holds(scale):
+    rng = np.random.default_rng(10)
+    vectors, query = (rng.normal(size=(2, 300, 96)) * scale).astype(np.float32)
+    vectors[5], query[5], vectors[6, 1:] = 0, 0, 0
+    known, best = dense.documents(vectors), hits.heap(300, 10)
+    true = query.astype(np.float64) @ vectors.T.astype(np.float64)
+    held, wide = dense_int8.search(known)(query, best, dense._bound(96, dense.lengths(query), known.longest))
+    for i in range(300):
+        places, coarse = held.found[i, : held.size[i]], held.coarse[i, : held.size[i]]
+        assert len(set(places.tolist())) == len(places) >= 46 and (np.abs(coarse - true[i, places]) <= wide[i]).all()
+        assert (true[i, np.setdiff1d(np.arange(300), places)] <= held.dropped[i] + wide[i]).all()
+
+
+def test_dense_search_on_a_processor_without_byte_products_takes_fp32(monkeypatch):
+    monkeypatch.setattr(dense_int8, "fast", lambda: False)
+    monkeypatch.setattr(dense_int8, "search", None)
+    assert dense.top(np.eye(3), np.eye(3)[:1], 1, backend="int8").doc.tolist() == [[0]]
 
 
 def test_a_backend_that_nobody_wrote_is_refused():
-    with pytest.raises(ValueError, match="there is no dense backend 'int8'; take fp32, bf16, faiss"):
-        dense.top(np.ones((1, 2)), np.ones((1, 2)), backend="int8")
+    with pytest.raises(ValueError, match="there is no dense backend 'int4'; take fp32, bf16, int8, faiss"):
+        dense.top(np.ones((1, 2)), np.ones((1, 2)), backend="int4")
 
 
 def test_vectors_that_cannot_be_compared_are_refused():

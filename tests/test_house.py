@@ -25,7 +25,7 @@ NEEDS = {
     "sample": FOUNDATION | {"contracts", "ids", "text", "corpus"},
     "plan": FOUNDATION | {"contracts", "engine"},
 }
-TORCH = re.compile(r"(packed|student)/.*|retrieval/(encode|rerank)(/.*|\.py)|retrieval/.*bf16.*\.py")
+TORCH = re.compile(r"(packed|student)/.*|retrieval/(encode|rerank)(/.*|\.py)|retrieval/.*(bf16|int8).*\.py")
 
 
 def room(path: Path) -> str:

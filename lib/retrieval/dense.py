@@ -22,8 +22,8 @@ from lib.retrieval.hits import Heap, Hits
 
 BLOCK = 512  # documents a product, a multiple of 64
 QUERIES = 1024  # and queries
-MORE, MORE_ROUNDED = 1.0, 2.0  # candidates kept for each place of the list, and 16, by fp32 and by bf16 products
-BACKENDS = ("fp32", "bf16", "faiss")
+MORE, MORE_ROUNDED, MORE_BYTES = 1.0, 2.0, 3.0  # candidates kept for each place of the list, and 16, by fp32, bf16 and int8 products
+BACKENDS = ("fp32", "bf16", "int8", "faiss")
 _LARGEST = 1e37  # |x||y| beyond it may leave float32
 
 
@@ -204,6 +204,11 @@ def _backend(name: str, known: Documents) -> Callable:
         from lib.retrieval import dense_bf16  # torch
 
         return dense_bf16.search(known)
+    if name == "int8":
+        from lib.retrieval import dense_int8  # torch
+
+        usable = dense_int8.fast() and known.vectors.shape[1] < dense_int8.LONGEST
+        return dense_int8.search(known) if usable else _fp32(known)
     return _fp32(known) if name == "fp32" else _faiss(known)
 
 
@@ -215,7 +220,7 @@ def add(best: Heap, query: np.ndarray, known: Documents, threads: int = 1, backe
     if length.max(initial=0.0) * known.longest > _LARGEST:
         raise ValueError(f"a product of up to {length.max() * known.longest:.3g} does not fit float32; normalise the vectors")
     # bf16 has the range of float32, but rounds what is near its end to infinity
-    search = _backend("fp32" if backend == "bf16" and max(length.max(initial=0.0), known.longest) > _LARGEST else backend, known)
+    search = _backend("fp32" if backend in ("bf16", "int8") and max(length.max(initial=0.0), known.longest) > _LARGEST else backend, known)
     if not len(known.vectors):
         return
     bound = _bound(query.shape[1], length, known.longest)
@@ -236,7 +241,7 @@ def top(vectors, query_vectors, k: int = 100, removed=None, threads: int = 1, ba
 
     float16, float32 or float64 in any memory layout; the vectors are taken as float32, as they are stored.
     Removed rows (bool[documents]) are left out before the search. ValueError names rows that are not finite.
-    `backend` is fp32, bf16 (a GPU where torch sees one) or faiss, where that is installed: the same bytes from all of them.
+    `backend` is fp32, bf16 (a GPU where torch sees one), int8 or faiss, where that is installed: the same bytes from all of them.
     """
     values, query = checked(vectors, "document vectors"), checked(query_vectors, "query vectors")
     live = np.flatnonzero(~hits.removed_mask(removed, len(values))).astype(np.int32)

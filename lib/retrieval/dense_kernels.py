@@ -17,6 +17,30 @@ def lengths(values, length):
         length[i] = np.sqrt(total)
 
 
+@numba.njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nnan", "nsz"})
+def in_bytes(values, largest, whole, step, rest):
+    """Each row, whose numbers are `largest` at most, as whole numbers from -127 to 127 times a step, and the length of what is left of it."""
+    for i in range(values.shape[0]):
+        row, made, left = values[i], whole[i], 0.0
+        step[i] = largest[i] / np.float32(127)
+        times = np.float32(127) / largest[i] if step[i] > 1e-30 else np.float32(0)
+        for j in range(_U(values.shape[1])):
+            made[j] = np.int8(np.int32(row[j] * times + np.float32(0.5 if row[j] > 0 else -0.5)))
+        for j in range(_U(values.shape[1])):
+            apart = np.float64(row[j]) - np.float64(made[j]) * np.float64(step[i])
+            left += apart * apart
+        rest[i] = np.sqrt(left)
+
+
+@numba.njit(cache=True, nogil=True)
+def scaled(sums, of_query, of_document, product):
+    """Sums of whole numbers int32[queries, documents] as products of the rows in float32."""
+    for q in range(sums.shape[0]):
+        row, to, step = sums[q], product[q], of_query[q]
+        for j in range(_U(sums.shape[1])):
+            to[j] = np.float32(row[j]) * (step * of_document[j])
+
+
 @numba.njit(cache=True, nogil=True)
 def _keep_largest(found, coarse, size, keep):
     """Put the `keep` largest of the first `size` in front; the least of them (Hoare's quickselect)."""

@@ -3,6 +3,7 @@
 `python -m lib.retrieval.dense_measure OPTIONS` draws vectors, races the ways that the JSON options name and prints its JSON.
 """
 
+import importlib
 import json
 import os
 import subprocess
@@ -19,7 +20,7 @@ from lib import paths, processes
 from lib.retrieval import dense, hits
 from lib.retrieval.hits import Hits
 
-WAYS = ("ours, fp32", "ours, bf16", "ours, two threads", "sgemm", *(("ours, faiss", "IndexFlatIP", "IDSelectorBitmap") if find_spec("faiss") else ()))
+WAYS = ("ours, fp32", "ours, bf16", "ours, int8", "ours, two threads", "sgemm", "bf16 product", "int8 product", *(("ours, faiss", "IndexFlatIP", "IDSelectorBitmap") if find_spec("faiss") else ()))
 
 
 class Options(NamedTuple):
@@ -93,6 +94,8 @@ def _ways(options: Options, vectors: np.ndarray, rows: np.ndarray, query: np.nda
                 np.matmul(some, block.T, out=product[: len(some), : len(block)])
 
     made = {f"ours, {name}": ours(name) for name in dense.BACKENDS} | {"ours, two threads": ours("fp32", 2), "sgemm": sgemm}
+    for name in {"bf16", "int8"} & {way.removesuffix(" product") for way in options.ways}:
+        made[f"{name} product"] = importlib.import_module(f"lib.retrieval.dense_{name}").product(query, vectors)
     if {"IndexFlatIP", "IDSelectorBitmap"} & set(options.ways):
         import faiss
 
@@ -125,8 +128,9 @@ def measured(options: Options) -> Measured:
     before = _status("VmRSS")
     with threadpool_limits(1):
         ways = _ways(options, vectors, rows, query)
-        if "ours, bf16" in ways or "ours, faiss" in ways:
-            __import__("lib.retrieval.dense_bf16")
+        if {"ours, bf16", "ours, int8", "ours, faiss"} & set(ways):
+            importlib.import_module("lib.retrieval.dense_bf16")  # torch, and one thread of it
+            importlib.import_module("torch").set_num_threads(1)
         first = {name: way() for name, way in ways.items()}
         peak = _status("VmHWM")
         true = by_loop(vectors, rows, query[: options.few], options.k)
