@@ -1,10 +1,13 @@
 """The stages: the same lists however the corpus is cut into parts, resumed shards, queries that do not go on."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from lib import contracts, corpus, engine
 from lib.corpus import imported, trec
+from lib.plan import reading
 from lib.retrieval import bm25, dense, fusion, hits, lsa, ngram, routes
 from small_corpus import tokenizer_file
 
@@ -209,3 +212,16 @@ def test_the_hits_table_pads_and_gives_back_the_lists():
     assert (back.doc[:, 2:] == -1).all() and (back.score[:, 2:] == 0).all()
     with pytest.raises(ValueError, match="holds 100 places a query, not 101"):
         hits.table(hits.none(1, 101))
+
+
+@pytest.mark.parametrize("left", [10_000, 100_000])  # less than the texts take, and less than the factors
+def test_an_analysis_that_does_not_fit_the_memory_is_refused_before_it_tries(tmp_path, monkeypatch, left):
+    config = corpus_in(tmp_path / "run", 50, 10)
+    monkeypatch.setattr(lsa, "free", lambda: left)
+    with pytest.raises(ValueError, match=r"of 160 documents takes some 0\.0 GiB of memory and 0\.0 GiB are free; give 02-retrieve fewer `dimensions` or another `encoder`"):
+        lsa._fitted.__wrapped__(config["run"], "", 500, 0)
+
+
+def test_the_notebook_offers_every_dense_backend():
+    notebook = reading.notebook(Path(__file__).resolve().parents[1] / "notebooks" / "02-retrieve.ipynb")
+    assert reading.choices(notebook.parameters["dense_backend"]) == list(dense.BACKENDS)
