@@ -14,7 +14,7 @@ from judge_script import fields, intent, judge, table, world
 
 from lib import contracts, paths
 from lib.judge import __main__ as show
-from lib.judge import answers, contract, ledger, pairs, prompt, store
+from lib.judge import answers, compact, contract, ledger, pairs, prompt, store
 from lib.judge.pairs import Pairs
 
 
@@ -121,15 +121,12 @@ def test_only_the_first_ten_offenders_are_named(run):
     assert str(caught.value).count("stands 2 times") == 10
 
 
-def test_calls_of_a_former_judge_or_routing_are_counted_and_change_nothing(run):
+def test_calls_of_a_former_judge_or_routing_change_nothing(run):
     before = close(run)
     say(run, "v1", "v1", {(0, 3): [2], (0, 1): ["refusal"]}, by=judge(seed=7))
     assert close(run).equals(before)
-    told = ledger.calls(run, SETS).set_index("set")
-    assert list(told.loc["v1"]) == [8, 6, 2] and list(told.loc["source_page"]) == [3, 3, 0]
     table(run, "intents", "intents/v1", [[intent(0, 3)], []])
-    close(run)
-    assert list(ledger.calls(run, SETS).set_index("set").loc["v1"]) == [8, 2, 6]
+    assert close(run)["sent"].sum() == 3
 
 
 def test_answers_have_a_row_for_every_pair_sent_in_the_order_of_the_intents(run):
@@ -349,3 +346,50 @@ def test_an_unknown_id_is_one_sentence_and_no_success(run):
         assert done.returncode == 1 and said in done.stderr and len(done.stderr.splitlines()) == 1
     done = subprocess.run([sys.executable, "-m", "lib.judge", "show", "q0", "d0", "--run", "nowhere"], cwd=paths.ROOT, capture_output=True, text=True)
     assert done.returncode == 1 and "is not finished" in done.stderr and len(done.stderr.splitlines()) == 1
+
+
+def test_processes_write_the_bytes_that_one_process_writes_and_read_compacted_attempts_alike(run):
+    answers.write(run, "v1", judge(), workers=1)
+    first = files(run / "answers" / "v1")
+    answers.write(run, "v1", judge(), workers=2)
+    assert files(run / "answers" / "v1") == first
+    for name in store.SETS:
+        compact.compact(run, name)
+    assert not list((run / "attempts").glob("*/part-*.jsonl"))
+    answers.write(run, "v1", judge())
+    assert files(run / "answers" / "v1") == first
+    ledger.close(run, ["v1"])
+
+
+KEYS = [prompt.key([], judge(seed=seed)) for seed in range(3)] + ["0" * 64, "f" * 64, "0" * 16 + "f" * 48]
+CALL = st.tuples(st.sampled_from([*KEYS, "k" * 64, "short"]), st.sampled_from(["ok", "unevaluable", "timeout"]), st.integers(1, 3))
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.lists(CALL, max_size=5), min_size=1, max_size=3), st.lists(CALL, max_size=3), st.booleans())
+@example([[(KEYS[3], "ok", 1), (KEYS[5], "ok", 1)], [(KEYS[3], "timeout", 2)]], [(KEYS[3], "ok", 1)], True)
+def test_calls_are_found_as_a_plain_dictionary_finds_them(tmp_path_factory, parts, later, compacted):
+    folder = tmp_path_factory.mktemp("calls")
+    sources = [store.path(folder, "v1", f"part-{at:05}") for at in range(len(parts))]
+    held = answers.Calls()
+    for source, said in zip([*sources, sources[0]], [*parts, later], strict=True):
+        writer = store.Writer(source)
+        for key, status, number in said:
+            valid = status in answers.VALID
+            row = dict.fromkeys(store.COLUMNS) | {
+                "key": key, "task_id": "t", "query": 0, "doc": 0, "version": "v1", "stage": "s", "round": 1, "pass": number, "attempt": 4 - number, "status": status,
+                "score": number - 1 if status == "ok" else None, "query_evaluable": status == "ok" if valid else None, "prompt_sha256": "p", "schema_sha256": "s", "model": f"m{number}",
+            }  # fmt: skip
+            writer.append(row)
+        writer.close()
+        if compacted:
+            compact.compact(folder, "v1")
+        found = held.read(store.every(folder, "v1"))
+        for key in KEYS:
+            mine = [[row for row in store.read(one) if row["key"] == key] for one in sources]
+            rows = [row for one in mine for row in one]
+            if sum(map(bool, mine)) > 1:
+                rows.sort(key=lambda row: (row["pass"], row["attempt"]))
+            assert found.of(key) == [
+                (row["version"], row["pass"], row["attempt"], row["status"], {name: row[name] for name in answers._FROM_REPLY} if row["status"] in answers.VALID else None)
+                for row in rows]

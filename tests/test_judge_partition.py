@@ -61,7 +61,10 @@ def test_queries_in_other_parts_keep_their_answers(run, sizes):
         assert ask(run, url)[0]["calls"] == 0
     assert answers.write(run, "v1", judge()) == 8
     ledger.close(run, ["v1"])
-    assert ledger.calls(run, ["v1"]).to_dict("records") == [{"set": "v1", "calls": 13, "today": 13, "former": 0}]
+    path = store.every(run, "v1")[0]
+    path.write_bytes(path.read_bytes().replace(prompt.task_id("q0", "d0").encode(), b"0" * 16))
+    with pytest.raises(ledger.LedgerError, match="2 offenders, the first: an attempt of v1 for task 0000000000000000 carries the key of task"):
+        ledger.close(run, ["v1"])
 
 
 def test_more_queries_are_asked_and_the_first_ones_keep_their_answers_whatever_the_parts(run):

@@ -79,8 +79,8 @@ def _plain(text: str) -> str:
 def _asked(run: Path, part: str, task: str) -> Iterator[str]:
     for name in store.SETS:
         for source in store.sources(run, name, part):
-            for row in store.read(source):
-                if row["task_id"] == task:
+            for told in store.tables(source, ("task_id", "attempt", "pass", "status", "score", "model", "prompt_sha256", "rationale", "detail")):
+                for row in told.filter(pc.equal(told["task_id"], task)).to_pylist():
                     score = f", score {row['score']}" if row["status"] in answers.VALID else ""
                     yield (
                         f"call {row['attempt']} of pass {row['pass']} for {name}: {row['status']}{score}"

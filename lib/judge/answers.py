@@ -7,17 +7,21 @@ schema, model and parameters, so another prompt finds no answers here, and the f
 finished from the first call on that may change it (`store.remember`), nor once intents, documents or queries changed.
 """
 
-import sys
-from collections import defaultdict
+import multiprocessing
+import os
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
 import pyarrow as pa
 
-from lib import contracts, processes
+from lib import contracts, processes, sources
 from lib.judge import pairs, store
-from lib.judge.pairs import Pair, Pairs
+from lib.judge.calls import Call, Calls
+from lib.judge.pairs import Pairs
 from lib.judge.prompt import Judge
 
 VALID = contracts.VALID
@@ -30,17 +34,8 @@ CLASSES = (
     "unavailable", "server error", "timeout", "connection", "too long", "rejected",
 )  # fmt: skip
 
+_MANY = 100_000  # pairs from which processes pay
 _FROM_REPLY = ("score", "query_evaluable", "prompt_sha256", "model")
-
-
-class Call(NamedTuple):
-    """What is kept of an attempt: the fields of the reply only where it is valid."""
-
-    version: str
-    in_pass: int
-    number: int
-    status: str
-    row: dict | None
 
 
 class Turn(NamedTuple):
@@ -51,66 +46,31 @@ class Turn(NamedTuple):
     left: int
 
 
-class _Files:
-    """The calls of some attempts files by key; a file is read again where it changed."""
-
-    def __init__(self):
-        self._stamps: dict[Path, tuple[int, int]] = {}  # size and time of change
-        self._calls: dict[Path, dict[str, list[Call]]] = {}
-        self._homes: dict[str, tuple[Path, ...]] = {}
-
-    def read(self, sources: list[Path]) -> "_Files":
-        for source in sources:
-            stamp = (source.stat().st_size, source.stat().st_mtime_ns)
-            if self._stamps.get(source) != stamp:
-                self._calls[source] = _calls(source)
-                for key in self._calls[source]:
-                    homes = self._homes.get(key, ())
-                    self._homes[key] = homes if source in homes else (*homes, source)
-                self._stamps[source] = stamp
-        return self
-
-    def of(self, key: str) -> list[Call]:
-        homes = self._homes.get(key, ())
-        found = [call for home in homes for call in self._calls[home].get(key, ())]
-        return sorted(found, key=lambda call: (call.in_pass, call.number)) if len(homes) > 1 else found
-
-
-_shared: dict[Path, _Files] = {}  # by folder, of the sets whose files are all searched
-
-
-def _calls(source: Path) -> dict[str, list[Call]]:
-    found = defaultdict(list)
-    for row in store.read(source):
-        for field in ("version", "status", "prompt_sha256", "model"):
-            row[field] = sys.intern(row[field])
-        kept = {field: row[field] for field in _FROM_REPLY} if row["status"] in VALID else None
-        found[row["key"]].append(Call(row["version"], row["pass"], row["attempt"], row["status"], kept))
-    return found
+_shared: dict[Path, Calls] = {}  # by folder, of the sets whose files are all searched
 
 
 class History:
     """The calls that may answer the intents of one part."""
 
-    def __init__(self, sets: list[_Files]):
-        self._sets = sets
+    def __init__(self, sets: list[Calls]):
+        self._sets = [calls for calls in sets if len(calls)]
 
     def of(self, key: str) -> list[Call]:
         """The calls under a key: of the oldest set first, then by pass and number."""
-        return [call for files in self._sets for call in files.of(key)]
+        return [call for calls in self._sets for call in calls.of(key)]
 
 
 def history(run: str | Path, part: str, version: str) -> History:
     """The calls for a part in the sets that may answer intents of this version.
 
     Of a set that was only ever asked under today's partition of the queries, the part's own file is read, and kept
-    as long as the result. Of any other set all files are searched, and held once a process: about 0.6 kB a call.
+    as long as the result. Of any other set all files are searched, and held once a process: 42 bytes a call.
     """
     found = []
     for name in store.sets_up_to(version):
-        sources = store.sources(run, name, part)
-        alone = sources in ([], [store.path(run, name, part)])
-        found.append((_Files() if alone else _shared.setdefault(Path(run, "attempts", name).resolve(), _Files())).read(sources))
+        held = store.sources(run, name, part)
+        alone = held in ([], [store.path(run, name, part)])
+        found.append((Calls() if alone else _shared.setdefault(Path(run, "attempts", name).resolve(), Calls())).read(held))
     return History(found)
 
 
@@ -139,16 +99,15 @@ def due(calls: list[Call], version: str, passes: int, budget: int) -> Turn | Non
     return None
 
 
-def _answer(intent: dict, pair: Pair, calls: list[Call]) -> dict:
+def _answer(withdrawn: bool, calls: list[Call]) -> tuple[str, dict]:
     found = reply(calls)
-    if intent["withdrawn"]:
+    if withdrawn:
         answer, found = WITHDRAWN, None
     elif found:
         answer = found.status
     else:
         answer = calls[-1].status if calls else UNASKED
-    said = found.row if found else dict.fromkeys(_FROM_REPLY)
-    return intent | {"key": pair.key, "task_id": pair.task, "answer": answer} | said
+    return answer, found.row if found else dict.fromkeys(_FROM_REPLY)
 
 
 def answers(run: str | Path, intents_set: str, part: str, render: Pairs) -> pa.Table:
@@ -157,11 +116,18 @@ def answers(run: str | Path, intents_set: str, part: str, render: Pairs) -> pa.T
     `answer` is ok, unevaluable, withdrawn, or the class of the gap: that of the last call, `budget stop`
     where there was none. score, query_evaluable, prompt_sha256 and model are null without a valid reply.
     """
-    rows = pairs.intents(run, intents_set, part)
+    rows = pairs.intents(run, intents_set, part).combine_chunks()
     calls = history(run, part, store.SETS[intents_set])
-    rendered = render.render(part, rows)
-    found = [_answer(intent, pair, calls.of(pair.key)) for intent, pair in zip(rows.to_pylist(), rendered, strict=True)]
-    return contracts.table("answers", found)
+    order = np.argsort(rows["doc"].to_numpy(), kind="stable")  # so that each part of the documents is read once
+    withdrawn = rows["withdrawn"].to_pylist()
+    said = {name: [None] * rows.num_rows for name in ("key", "task_id", "answer", *_FROM_REPLY)}
+    for pair in render.render(part, rows.take(order)):
+        at = int(order[pair.row])
+        said["key"][at], said["task_id"][at] = pair.key, pair.task
+        said["answer"][at], told = _answer(withdrawn[at], calls.of(pair.key))
+        for name in _FROM_REPLY:
+            said[name][at] = told[name]
+    return contracts.table("answers", said | {name: rows[name] for name in contracts.TABLES["answers"].names if name not in said})
 
 
 def folder(run: str | Path, intents_set: str) -> Path:
@@ -174,18 +140,56 @@ def finished(run: str | Path) -> list[str]:
     return [name for name in store.SETS if (folder(run, name) / "manifest.json").exists()]
 
 
-def write(run: str | Path, intents_set: str, by: Judge) -> int:
-    """Make the folder `answers/<set>` of what the attempts say today and give its rows; the same answers give the same bytes."""
-    out, render = folder(run, intents_set), Pairs(run, by)
+def write(run: str | Path, intents_set: str, by: Judge, workers: int | None = None) -> int:
+    """Make the folder `answers/<set>` of what the attempts say today and give its rows; the same answers give the same bytes.
+
+    Each of `workers` processes makes one part at a time; None takes one a core where there are many pairs, and this process where not.
+    """
+    out = folder(run, intents_set)
     with processes.lock(Path(run)):
         (out / "manifest.json").unlink(missing_ok=True)
-        names = pairs.parts(run, intents_set)
-        lines = [contracts.write("answers", answers(run, intents_set, name, render), out / f"{name}.parquet") for name in names]
+        told = contracts.parts(Path(run) / "intents" / intents_set)
+        names = [Path(line["part"]).stem for line in told]
+        lines = _each(run, intents_set, by, names, _workers(run, intents_set, told) if workers is None else workers)
         for old in out.glob("part-*"):
             if old.stem not in names:
                 old.unlink()
         contracts.finish(out, lines, [Path(run) / "intents" / intents_set, Path(run) / "documents", Path(run) / "queries"])
     return sum(line["rows"] for line in lines)
+
+
+def _workers(run: str | Path, intents_set: str, told: list[dict]) -> int:
+    """One process a core, where its start pays; one alone where each would hold the calls of all parts."""
+    searched = [name for name in store.sets_up_to(store.SETS[intents_set]) if not store.as_partitioned(run, name)]
+    pays = sum(line["rows"] for line in told) >= _MANY and not searched
+    return min(len(os.sched_getaffinity(0)), len(told)) if pays else 1
+
+
+def _each(run: str | Path, intents_set: str, by: Judge, names: list[str], workers: int) -> list[dict]:
+    if workers == 1:
+        render = Pairs(run, by)
+        return [_write_part(run, intents_set, name, render) for name in names]
+    sources.stand_on("lib.judge.answers")
+    pool = ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), _start, (run, by))
+    try:
+        with pool:
+            return list(pool.map(_in_worker, *zip(*[(run, intents_set, name) for name in names], strict=True)))
+    except BrokenProcessPool as error:
+        raise RuntimeError("a process that made answers was killed (was memory short?); run again") from error
+
+
+def _write_part(run: str | Path, intents_set: str, name: str, render: Pairs) -> dict:
+    return contracts.write("answers", answers(run, intents_set, name, render), folder(run, intents_set) / f"{name}.parquet")
+
+
+def _start(run: str | Path, by: Judge) -> None:
+    global _render
+    processes.die_with_parent()
+    _render = Pairs(run, by)
+
+
+def _in_worker(run: str | Path, intents_set: str, name: str) -> dict:
+    return _write_part(run, intents_set, name, _render)
 
 
 def read(run: str | Path, intents_set: str, columns: list[str] | None = None) -> Iterator[tuple[str, pa.Table]]:

@@ -29,7 +29,7 @@ def ledger(run: str | Path, sets: Sequence[str]) -> pd.DataFrame:
     for name in sets:
         sent, found = Counter(), Counter()
         for part in pairs.parts(run, name):
-            sent.update(_counted(pairs.intents(run, name, part), LINE[1:]))
+            sent.update(_counted(pairs.intents(run, name, part, LINE[1:]), LINE[1:]))
         for _, told in answers.read(run, name, [*LINE[1:], "answer"]):
             found.update({(key[:-1], key[-1]): count for key, count in _counted(told, [*LINE[1:], "answer"]).items()})
         for key in sorted(set(sent) | {key for key, _ in found}):
@@ -76,7 +76,7 @@ def _repeats(run: str | Path, sets: Sequence[str]) -> list[str]:
     found = []
     for name in sets:
         for part in pairs.parts(run, name):
-            rows = pairs.intents(run, name, part)
+            rows = pairs.intents(run, name, part, ["query", "doc"])
             counts = rows.group_by(["query", "doc"]).aggregate([([], "count_all")])
             for pair in counts.filter(pc.greater(counts["count_all"], 1)).to_pylist():
                 found.append(f"query {pair['query']} doc {pair['doc']} stands {pair['count_all']} times in {name}")
@@ -85,45 +85,32 @@ def _repeats(run: str | Path, sets: Sequence[str]) -> list[str]:
 
 def _strangers(run: str | Path, sets: Sequence[str]) -> list[str]:
     return [
-        f"an attempt of {name} for task {row['task_id']} carries the key of task {task}"
-        for name, row, task in _attempts(run, sets)
-        if task and task != row["task_id"]
-    ]
-
-
-def calls(run: str | Path, sets: Sequence[str]) -> pd.DataFrame:
-    """One row a set: calls written, of them those for today's intents, and those for a former prompt, judge or routing.
-
-    Former calls stay, and answer again when what they were made with comes back.
-    """
-    found = Counter((name, task is not None) for name, _, task in _attempts(run, sets))
-    lines = [
-        {"set": name, "calls": found[name, True] + found[name, False], "today": found[name, True], "former": found[name, False]}
+        f"an attempt of {name} for task {said} carries the key of task {task}"
         for name in sets
+        for attempts, known in _attempts(run, name)
+        for said, task in _of_others(attempts, known)
     ]
-    return pd.DataFrame(lines, columns=["set", "calls", "today", "former"])
 
 
-def _attempts(run: str | Path, sets: Sequence[str]) -> Iterator[tuple[str, dict, str | None]]:
-    """Every attempt of the sets, with the task_id of today's intent that has its key, or None."""
-    for name in sets:
-        for sources, known in _groups(run, name):
-            for source in sources:
-                for row in store.read(source):
-                    yield name, row, known.get(row["key"])
+def _of_others(attempts: pa.Table, known: pa.Table) -> Iterator[tuple[str, str]]:
+    """The task_id of each attempt whose key belongs to another, and that other."""
+    at = pc.index_in(attempts["key"], value_set=known["key"].combine_chunks())
+    tasks = known["task_id"].take(at)
+    other = pc.fill_null(pc.not_equal(tasks, attempts["task_id"]), False)
+    yield from zip(attempts["task_id"].filter(other).to_pylist(), tasks.filter(other).to_pylist(), strict=True)
 
 
-def _groups(run: str | Path, name: str) -> Iterator[tuple[list[Path], dict[str, str]]]:
-    """The attempts files of a set, with the task_id of each key that may stand in them.
+def _attempts(run: str | Path, name: str) -> Iterator[tuple[pa.Table, pa.Table]]:
+    """Key and task_id of every attempt that may be under a key of today, a few thousand at a time, with those of today's intents.
 
     The keys of one part are in memory, those of the whole set where it was asked under another partition of the queries.
     """
-    told = ((part, zip(rows["key"].to_pylist(), rows["task_id"].to_pylist(), strict=True)) for part, rows in answers.read(run, name, ["key", "task_id"]))
+    columns = ["key", "task_id"]
+    told = answers.read(run, name, columns)
     if not store.as_partitioned(run, name):
-        yield store.every(run, name), {key: task for _, tasks in told for key, task in tasks}
+        known = pa.concat_tables([rows for _, rows in told])
+        yield from ((attempts, known) for attempts in store.scan(run, name, columns))
         return
-    routed = set()
-    for part, tasks in told:
-        routed.add(part)
-        yield store.sources(run, name, part), dict(tasks)
-    yield [source for source in store.every(run, name) if source.stem not in routed], {}
+    for part, known in told:
+        for source in store.sources(run, name, part):
+            yield from ((attempts, known) for attempts in store.tables(source, columns))

@@ -1,6 +1,6 @@
 """The pairs of one part of the intents as the judge is sent them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -25,16 +25,16 @@ class Pair(NamedTuple):
     messages: list[dict]
 
 
-def intents(run: str | Path, intents_set: str, part: str) -> pa.Table:
-    """The pairs of one part of a set that go to the LLM, withdrawn ones included."""
+def intents(run: str | Path, intents_set: str, part: str, columns: Sequence[str] | None = None) -> pa.Table:
+    """The pairs of one part of a set that go to the LLM, withdrawn ones included; all columns, or some."""
     source = Path(run) / "intents" / intents_set / f"{part}.parquet"
-    data = contracts.read_part("intents", source)
+    data = contracts.read_part("intents", source, columns and list(dict.fromkeys([*columns, "judge", "version"])))
     stated = set(data["version"].unique().to_pylist())
     if not stated <= {store.SETS[intents_set]}:
         raise contracts.ContractError(
             f"{paths.shown(source)} holds the versions {sorted(stated)}, the set is {store.SETS[intents_set]!r}; route again"
         )
-    return data.filter(pc.equal(data["judge"], "llm"))
+    return data.select(columns or data.column_names).filter(pc.equal(data["judge"], "llm"))
 
 
 def parts(run: str | Path, intents_set: str) -> list[str]:
