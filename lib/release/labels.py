@@ -1,5 +1,6 @@
 """The stage that writes `labels/`, one part of queries at a time, and the refusal of a release with gaps."""
 
+import time
 from functools import lru_cache, partial
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from lib.engine import Stage, part
 from lib.release import coverage
 from lib.release.coverage import GapsLeft
 from lib.release.merge import merge
-from lib.retrieval.parts import distinct_lists
+from lib.retrieval.parts import top
 from lib.student import scored
 from lib.student.scored import SETS
 
@@ -20,14 +21,14 @@ ANSWERS = ("v1", "v2_gap", "v2")
 OWED = {"v2_gap": None, "v2": ("new_long_1_5",)}
 
 
-def _read(table: str, config: dict, folder: str, shard: str) -> pa.Table:
-    return contracts.read_part(table, Path(config["run"]) / folder / f"{shard}.parquet")
+def _read(table: str, config: dict, folder: str, shard: str, columns: list[str] | None = None) -> pa.Table:
+    return contracts.read_part(table, Path(config["run"]) / folder / f"{shard}.parquet", columns)
 
 
 def _lists(config: dict, shard: str, keep: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The dense and the fused top 20 of one part; a query that is not kept has none."""
-    dense = distinct_lists(config["run"], shard, ["dense"])["dense"].doc[:, : contracts.CUT]
-    fused = contracts.places(_read("fused", config, "fused", shard)["doc"])
+    dense = top(config["run"], shard, "dense", contracts.CUT)
+    fused = contracts.places(_read("fused", config, "fused", shard, ["doc"])["doc"])
     return np.where(keep[:, None], dense, -1), np.where(keep[:, None], fused, -1)
 
 
@@ -48,12 +49,16 @@ def _labels(shard: str, config: dict) -> dict:
     gaps = np.concatenate([keys.of(coverage.gaps(answers[name], stages)) for name, stages in OWED.items()])
     query = np.arange(found.first, found.first + found.rows, dtype=np.int32)
     dense, fused = _lists(config, shard, queries["keep"].to_numpy())
+    begun = time.perf_counter()
     counts = coverage.check(rows, query, dense, fused, queries["source_doc"].fill_null(-1).to_numpy(), gaps)
+    checking = time.perf_counter() - begun
     docids = _docids(config["run"], contracts.contents(Path(config["run"]) / "documents"))
     columns = {name: rows[name] for name in rows.schema.names[2:]}
     qids = queries["qid"].combine_chunks().take(pa.array(rows["query"].to_numpy() - found.first))
     ids = {"qid": qids, "docid": docids.take(rows["doc"].combine_chunks())}
-    return contracts.write("labels", contracts.table("labels", ids | columns), part(config, labels, shard)) | counts | {"gaps": len(gaps)}
+    return contracts.write("labels", contracts.table("labels", ids | columns), part(config, labels, shard)) | counts | {
+        "gaps": len(gaps), "timing": {"checking": round(checking, 3)},
+    }
 
 
 labels = Stage(

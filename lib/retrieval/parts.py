@@ -25,6 +25,12 @@ def ranked(run: str | Path, shard: str, routes) -> dict[str, Hits]:
     return {name: Hits(doc := contracts.places(column), np.empty((len(doc), 0), np.float32)) for name, column in found.items()}
 
 
+def top(run: str | Path, shard: str, route: str, places: int) -> np.ndarray:
+    """int32[queries, places]: the first places of a route's lists, -1 where a document stands again; their other columns are not read."""
+    doc = np.ascontiguousarray(ranked(run, shard, [route])[route].doc[:, :places])
+    return hits.first_places(Hits(doc, np.zeros(doc.shape, np.float32))).doc
+
+
 def distinct_lists(run: str | Path, shard: str, routes) -> dict[str, Hits]:
     """The same with a repeated document at its best rank only."""
     return {name: hits.first_places(found) for name, found in lists(run, shard, routes).items()}

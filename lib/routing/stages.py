@@ -13,7 +13,7 @@ import pyarrow as pa
 from lib import contracts, corpus, keys
 from lib.draw import unit_hash
 from lib.engine import Stage, part
-from lib.retrieval.parts import distinct_lists, folders
+from lib.retrieval.parts import distinct_lists, folders, top
 from lib.routing.agreement import route_arbiter, route_second, training_candidates
 from lib.routing.coverage import check_coverage
 from lib.routing.gaps import Asked, asked, route_gaps
@@ -74,16 +74,19 @@ def _probe(shard: str, config: dict) -> dict:
 def _rerank_scores(config: dict, shard: str, query: np.ndarray, dense: np.ndarray) -> np.ndarray:
     """float64[n, 20]: the reranker's score of each pair, NaN where it has none."""
     table = contracts.read_part("rerank", Path(config["run"]) / "rerank" / f"{shard}.parquet")
-    order = np.argsort(keys.of(table))
-    known, wanted, scores = keys.of(table)[order], keys.of_pairs(query[:, None], np.maximum(dense, 0)), np.full(dense.shape, np.nan)
-    there = keys.inside(wanted, known) & (dense >= 0)
-    scores[there] = table["score"].to_numpy()[order][np.searchsorted(known, wanted[there])]
+    known = keys.of(table)
+    order = np.argsort(known)
+    known, wanted, scores = known[order], keys.of_pairs(query[:, None], np.maximum(dense, 0)), np.full(dense.shape, np.nan)
+    if len(known):
+        place = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
+        there = (known[place] == wanted) & (dense >= 0)
+        scores[there] = table["score"].to_numpy()[order[place[there]]]
     return scores
 
 
 def _top(config: dict, shard: str, keep: np.ndarray) -> np.ndarray:
     """int32[n, 20]: the dense top 20; a query that is not kept has no candidates, an imported run may list some."""
-    return np.where(keep[:, None], distinct_lists(config["run"], shard, ["dense"])["dense"].doc[:, : contracts.CUT], -1)
+    return np.where(keep[:, None], top(config["run"], shard, "dense", contracts.CUT), -1)
 
 
 def _v1(shard: str, config: dict) -> dict:

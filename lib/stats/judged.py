@@ -8,7 +8,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lib import contracts
+from lib import contracts, keys
 from lib.student import scored as scores
 
 VERSIONS = ("v1", "v2 gap", "v2")
@@ -70,12 +70,15 @@ def student(run: str | Path, version: str, labelled: bool = True) -> pd.DataFram
     """
     run, sent, scored = Path(run), Counter(), Counter()
     for line in contracts.parts(run / "intents" / version):
-        part = contracts.read_part("intents", run / "intents" / version / line["part"], ["query", "doc", "stage", "judge"])
+        part = contracts.read_part("intents", run / "intents" / version / line["part"], ["query", "doc", "stage", "judge"], coded=["stage", "judge"])
         part = part.filter(pc.equal(part["judge"], "student"))
         sent.update(counted(part["stage"]))
         if labelled:
-            found = scores.read(run, version, Path(line["part"]).stem, ["query", "doc"]).join(part, ["query", "doc"], join_type="inner")
-            scored.update(counted(found["stage"]))
+            found, asked = np.sort(keys.of(scores.read(run, version, Path(line["part"]).stem, ["query", "doc"]))), keys.of(part)
+            times = np.searchsorted(found, asked, side="right") - np.searchsorted(found, asked)
+            scored.update(counted(part["stage"].filter(pa.array(times > 0))))
+            for again in np.flatnonzero(times > 1):  # none in a run that labels
+                scored[part["stage"][int(again)].as_py()] += int(times[again]) - 1
     rows = [{"version": version, "stage": stage, "sent": sent[stage], "judged": scored[stage] if labelled else None} for stage in sorted(sent)]
     return pd.DataFrame(rows, columns=["version", "stage", "sent", "judged"])
 

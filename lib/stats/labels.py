@@ -26,8 +26,9 @@ def label_mix(run: str | Path) -> pd.DataFrame:
     """
     counts: Counter = Counter()
     for line in contracts.parts(Path(run) / "labels"):
-        part = contracts.read_part("labels", Path(run) / "labels" / line["part"], ["version", "stage", "judge", "label"])
-        found = part.group_by(part.column_names).aggregate([([], "count_all")]).to_pylist()
+        group = ["version", "stage", "judge"]
+        part = contracts.read_part("labels", Path(run) / "labels" / line["part"], [*group, "label"], coded=group)
+        found = part.group_by(part.column_names, use_threads=False).aggregate([([], "count_all")]).to_pylist()
         counts.update({(row["version"], row["stage"], row["judge"], row["label"]): row["count_all"] for row in found})
     rows = []
     for group in sorted({key[:3] for key in counts}, key=place):
@@ -67,7 +68,9 @@ def rank_labels(run: str | Path, stage: str = "dense_1_5") -> pd.DataFrame:
     Read whole: 14 bytes a row.
     """
     found = []
-    for _, told in answers.read(run, "v1", ["query", "rank", "stage", "answer", "score"]):
+    for line in contracts.parts(answers.folder(run, "v1")):
+        columns, file = ["query", "rank", "stage", "answer", "score"], answers.folder(run, "v1") / line["part"]
+        told = contracts.read_part("answers", file, columns, coded=["stage", "answer"])
         valid = pc.and_(pc.equal(told["stage"], stage), pc.is_in(told["answer"], pa.array(answers.VALID)))
         found.append(told.filter(valid).select(["query", "rank", "score"]).rename_columns(["query", "rank", "label"]).to_pandas())
     return pd.concat(found, ignore_index=True) if found else pd.DataFrame({"query": [], "rank": [], "label": []})
