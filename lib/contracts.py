@@ -52,8 +52,6 @@ TABLES: dict[str, pa.Schema] = {
     "hits": _schema(("doc", _places(_i32, DEPTH)), ("score", _places(_f32, DEPTH))),
     # one row a unit (word or n-gram of the queries) that a document part holds: in how many of its documents
     "counts": _schema(("unit", _i32), ("df", pa.int64())),
-    # one row a hit of one document part, by query, best first; the whole corpus's lists are merged from them
-    "partial_hits": _schema(("query", _i32), ("doc", _i32), ("score", _f32)),
     # one row a query: the fused top 20; dense_rank is 0 where the dense route lacks the document
     "fused": _schema(
         ("doc", _places(_i32, CUT)), ("score", _places(_f64, CUT)),

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from lib.retrieval import hits, kernels, tokenizer
-from lib.retrieval.hits import Hits
+from lib.retrieval.hits import Heap, Hits
 
 
 class Groups(NamedTuple):
@@ -59,21 +59,24 @@ def statistics(postings: Postings) -> Statistics:
     return Statistics(len(postings.length), int(postings.length.sum()), np.diff(postings.units.start))
 
 
-def search(postings: Postings, queries: Groups, weight, part, scale: float, k: int, removed, row: int, threads: int) -> Hits:
-    """The best k documents of the part for each query, by the sum over its units u, ascending, of weight * part.
+def add(best: Heap, units: Groups, queries: Groups, weight, part, scale: float, removed, row: int, threads: int = 1) -> None:
+    """Put documents of a part into the heaps, one a query, by the sum over the query's units u, ascending, of weight * part.
 
-    `weight` goes with `queries.member`, `part` with `postings.units.member`; both are above 0 and both float64 or int64.
-    The sum is rounded to float32, then multiplied by `scale`, a power of two. `row` is the corpus row of the part's first document.
+    `weight` goes with `queries.member`, `part` with `units.member`; both are above 0 and both float64 or int64. The sum is rounded
+    to float32, then multiplied by `scale`, a power of two. `removed` is bool[documents], `row` the corpus row of the first of them.
     """
-    best = hits.heap(len(queries.start) - 1, k, threads)
-    mask = hits.removed_mask(removed, len(postings.length))
 
     def one_range(first: int, last: int) -> None:
-        units = postings.units
         kernels.sum_units(
-            first, last, queries.start, queries.member, weight, units.start, units.member, part, mask,
+            first, last, queries.start, queries.member, weight, units.start, units.member, part, removed,
             row, np.float32(scale), best.doc, best.score, best.size,
         )
 
     hits.in_threads(one_range, len(best.size), threads)
+
+
+def search(postings: Postings, queries: Groups, weight, part, scale: float, k: int, removed, row: int, threads: int) -> Hits:
+    """The best k documents of the part for each query, as `add` scores them; `removed` may be None."""
+    best = hits.heap(len(queries.start) - 1, k, threads)
+    add(best, postings.units, queries, weight, part, scale, hits.removed_mask(removed, len(postings.length)), row, threads)
     return hits.ranked(best, threads)
