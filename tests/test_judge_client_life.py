@@ -22,7 +22,7 @@ def test_the_trace_names_the_clients_modules_and_files_though_a_child_used_them(
     with serving(Script({"*": [valid(1)]})) as url:
         rounds.ask(run, "v1", judge(), url)
     lines = set((tmp_path / "trace").read_text().splitlines())
-    assert {"import lib.judge.call", "import lib.judge.contract", f"read {prompt.PROMPT}"} <= lines
+    assert {"import lib.judge.drivers.sdk", "import lib.judge.contract", f"read {prompt.PROMPT}"} <= lines
     assert f"write {store.path(run, 'v1', 'part-00000')}" in lines
 
 

@@ -10,7 +10,7 @@ from judge_script import KEY, Script, ask, content, error, fields, judge, pairs_
 
 from lib import paths
 from lib.judge import __main__ as show
-from lib.judge import call, contract, store
+from lib.judge import contract, reply, store
 
 TASK = "0123456789abcdef"
 
@@ -24,7 +24,7 @@ TASK = "0123456789abcdef"
     ],
 )  # fmt: skip
 def test_an_unreadable_retry_after_counts_as_none(headers):
-    assert call._retry_after(headers) is None
+    assert reply.retry_after(headers) is None
 
 
 def test_an_unreadable_retry_after_ends_no_run(tmp_path):
@@ -65,8 +65,8 @@ def test_the_key_is_cut_out_of_everything_a_reply_says(tmp_path, key):
 
 
 def test_a_request_id_is_cleaned_before_it_is_cut():
-    pair = type("Pair", (), {"messages": [{"content": "the query and the document"}]})()
-    outcome = call._clean(call.Outcome("ok", request_id="r" * 190 + KEY), KEY, pair)
+    asked = reply.Asked(TASK, "the query and the document", KEY, "QRELBOOK_JUDGE_KEY")
+    outcome = reply.clean(reply.Outcome("ok", request_id="r" * 190 + KEY), asked)
     assert outcome.request_id == "r" * 190 + "[key]"
 
 

@@ -82,7 +82,7 @@ def test_nothing_runs_again_while_nothing_changed(copy):
     assert ran(finish(start("tiny", copy, root=copy))) == set()
 
 
-@pytest.mark.parametrize("module", ["lib/stats/auc.py", "lib/judge/call.py", "lib/retrieval/ngram.py"])
+@pytest.mark.parametrize("module", ["lib/stats/auc.py", "lib/judge/reply.py", "lib/retrieval/ngram.py"])
 def test_a_touched_module_runs_exactly_the_notebooks_that_imported_it_and_pays_nothing(copy, module):
     run = copy / "runs" / "tiny"
     before, labelled = attempts(run), results(copy)

@@ -1,18 +1,17 @@
 """The process that asks a judge for every pair of a set that is owed a call: `python -m lib.judge.client CONFIG.json ...`.
 
 Started by `lib.judge.rounds.ask`. Prints progress on stderr and one JSON summary on stdout. Ends with 0 when
-nothing is owed any more, with 3 when the server's answer stops the run (key, quota) or nobody answers at the url,
-with 128 + n after signal n.
+nothing is owed any more, with 3 when the server's answer, a cap or too many bad replies stop the run or nobody answers at the
+url, with 128 + n after signal n.
 
 Until the first reply, or the first call that connected and took too long, one call is in flight, and a call that
-cannot connect is `unavailable`; the third in a row stops the run. Later, more than 3 x concurrency failed
-connections in a row do. The waits between them grow from a second or two at the default backoff, so that a
-server may start again meanwhile.
+cannot connect is `unavailable`; the third in a row stops the run. Later, more than 3 x concurrency calls
+in a row without an answer do. The waits between failed connections grow from a second or two at the default backoff, so that a
+server may start again meanwhile. What else follows a call says `lib.judge.retry`; how many are in flight, `lib.judge.window`.
 """
 
 import asyncio
 import contextlib
-import hashlib
 import itertools
 import json
 import os
@@ -23,21 +22,22 @@ from collections import Counter
 from pathlib import Path
 
 from lib import processes
-from lib.judge import answers, contract, pairs, prompt, store, turns
+from lib.judge import answers, contract, pairs, retry, store, turns
 from lib.judge.answers import Turn
+from lib.judge.breaker import Breaker
+from lib.judge.budget import Budget
 from lib.judge.pairs import Pair
+from lib.judge.reply import Outcome
+from lib.judge.retry import Rule
 from lib.judge.turns import Config
+from lib.judge.window import Window
 
 NO_KEY = "none"  # for servers that ask for none
 STOPPED = 3
-_ROUNDS = 3  # of calls without a connection, before nobody is believed to be there
+_ROUNDS = 3  # of calls without an answer, before nobody is believed to be there
 _REFUSED = 10  # requests refused before the first valid reply that stop the run
-_PATIENCE = frozenset({"rate limited", "server error", "timeout"})  # a new try at once would not help
-
-
-def _lost(outcome) -> bool:
-    """No connection, or one that ended before its reply."""
-    return not outcome.replied and outcome.status != "timeout"
+_SILENT = 20  # calls in a row that took too long, at least, before the server is believed to hang
+_BUSY = {429, 503}
 
 
 class _Part:
@@ -62,14 +62,18 @@ class Run:
     """The window of pairs that are being asked, and what came of the others."""
 
     def __init__(self, config: Config, key: str):
-        from lib.judge import call  # here, so that the environment is cleared before the SDK reads it
+        from lib.judge import drivers  # here, so that the environment is cleared before the SDK reads it
 
-        self.config, self.call = turns.checked(config), call.call
-        self.by = prompt.judge(config.model, config.prompt, **config.parameters)
-        self.client = call.connect(config.base_url, key, config.concurrency, config.timeout)
-        self.slots = asyncio.Semaphore(1)  # the others come with the first reply
+        self.config = turns.checked(config)
+        self.by = turns.judge(config)
+        self.budget = Budget(config, self.by)
+        self.breaker = Breaker(config.bad_share, config.bad_window)
+        self.driver = drivers.connect(config, key)
+        self.window = Window(config.concurrency)
+        self.slots = asyncio.Semaphore(1)  # of pairs; the others come with the first reply
         self.met = False  # somebody answers at the url
-        self.unheard = 0  # failed connections since the last reply
+        self.unheard = 0  # failed connections since the last reply, or call that connected
+        self.unanswered = 0  # those and timeouts since the last reply
         self.refused: int | None = 0  # requests refused so far; None after the first valid reply
         self.halt = asyncio.Event()  # no further call
         self.stop: str | None = None  # no further pair: pairs that are being asked end their tries
@@ -80,7 +84,15 @@ class Run:
 
     def interrupt(self, number: int) -> None:
         self.signal = number
+        self._end()
+
+    def _end(self) -> None:
         self.halt.set()
+        self.window.end()
+
+    async def close(self) -> None:
+        await self.driver.close()
+        self.budget.close()
 
     async def ask_all(self) -> None:
         render, names = pairs.Pairs(self.config.run, self.by), turns.part_names(self.config)
@@ -96,7 +108,7 @@ class Run:
                     raise self.fault
                 names = [part.name for part in parts if part.gaps]
         finally:
-            self.halt.set()
+            self._end()
             await self._landed()
 
     async def _landed(self) -> None:
@@ -139,31 +151,55 @@ class Run:
             error = closing
         if error:
             self.fault = self.fault or error
-            self.halt.set()
+            self._end()
 
     async def _ask(self, part: _Part, pair: Pair, intent: dict, turn: Turn) -> None:
         left = turn.left
         for tries in itertools.count():
-            if self.halt.is_set():
+            outcome = await self._call(part, pair, intent, turn.number + tries)
+            if outcome is None:
                 return
-            outcome = self._heard(await self.call(self.client, self.by, pair, self.config.timeout, self.config.key_variable))
-            part.append(self._row(pair, intent, turn.number + tries, outcome))
             self.classes[outcome.status] += 1
+            if tries == 0 and turn == (1, 1, self.config.budget) and not outcome.stop:
+                outcome = outcome._replace(stop=self.breaker.saw(outcome.status))
             if outcome.stop:
                 self.stop = self.stop or outcome.stop
-            if outcome.stop or outcome.judgment:
+            rule = retry.RULES[outcome.status]
+            if outcome.stop or rule is Rule.FINAL:
                 return
-            left -= outcome.status not in answers.UNCOUNTED
-            spent = left == 0 or outcome.status in answers.FINAL
+            left -= rule is not Rule.STOP
+            spent = left == 0 or rule is Rule.LATER
             part.gaps = part.gaps or spent
-            lost = _lost(outcome)
-            if lost or (outcome.status in _PATIENCE and not spent):  # where nobody is there, the next pair waits too
+            if outcome.lost or (rule is Rule.WAIT and not spent):  # where nobody is there, the next pair waits too
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(self.halt.wait(), self._wait(pair.key, self._round() if lost else tries, outcome.wait))
+                    await asyncio.wait_for(self.halt.wait(), self._wait(pair.key, self._round() if outcome.lost else tries, outcome.wait))
             if spent:
                 return
 
-    def _heard(self, outcome):
+    async def _call(self, part: _Part, pair: Pair, intent: dict, number: int) -> Outcome | None:
+        """One call, settled and written, within the window and the caps; None where none was made since the run ends."""
+        async with self.window as cuts:
+            if self.halt.is_set():
+                return None
+            held = await self.budget.hold(pair)
+            if held is None:
+                self.stop = self.stop or self.budget.stop
+                self._end()
+                return None
+            if self.halt.is_set():
+                self.budget.release(held)
+                return None
+            outcome = self._heard(await self.driver.call(self.by, pair))
+            part.append(self._row(pair, intent, number, outcome, self.budget.settle(held, outcome)))
+            self.budget.clear(held)
+            if outcome.status == "rate limited" or outcome.http in _BUSY and not outcome.stop:
+                asked_for = outcome.wait if outcome.http == 429 else None
+                self.window.busy(cuts, self._wait(pair.key, self.window.unserved, asked_for) if outcome.http == 429 else 0.0)
+            elif outcome.http is not None:
+                self.window.served()
+            return outcome
+
+    def _heard(self, outcome: Outcome) -> Outcome:
         """Keep count of who answers; the outcome, with a reason to stop where nobody does, or where all is refused."""
         if outcome.judgment:
             self.refused = None
@@ -172,17 +208,23 @@ class Run:
             if self.refused >= _REFUSED:
                 reason = f"the first {self.refused} requests were refused and none was answered ({outcome.detail})"
                 outcome = outcome._replace(stop=f"{reason}; mend the model, its sampling or the server")
-        if not _lost(outcome):
-            self.unheard = 0 if outcome.replied else self.unheard
+        replied, most = outcome.http is not None, _ROUNDS * self.config.concurrency
+        self.unanswered = 0 if replied else self.unanswered + 1
+        if not outcome.lost:
+            self.unheard = 0 if replied else self.unheard
             if not self.met:
                 self.met = True
                 for _ in range(self.config.concurrency - 1):
                     self.slots.release()
+            if self.unanswered > max(most, _SILENT):
+                self._end()
+                silence = f"{self.unanswered} calls in a row had no answer within {self.config.timeout:g} s"
+                return outcome._replace(stop=f"{silence} at {turns.shown(self.config.base_url)}; look at the server, or raise timeout")
             return outcome
         self.unheard += 1
         absent = outcome.unreached and not self.met
-        if self.unheard >= _ROUNDS if absent else self.unheard > _ROUNDS * self.config.concurrency:
-            self.halt.set()
+        if self.unheard >= _ROUNDS if absent else self.unheard > most:
+            self._end()
             outcome = outcome._replace(stop=f"nobody answers at {turns.shown(self.config.base_url)}; start the server or check the url")
         return outcome._replace(status="unavailable") if absent else outcome
 
@@ -190,15 +232,12 @@ class Run:
         return 2 + (self.unheard - 1) // (self.config.concurrency if self.met else 1)
 
     def _wait(self, key: str, doublings: int, asked_for: float | None) -> float:
-        if asked_for is not None:
-            return min(asked_for, self.config.longest_wait)
-        jitter = hashlib.sha256(f"{key} {doublings}".encode()).digest()[0] / 255
-        return min(self.config.longest_wait, self.config.backoff * 2.0**doublings) * (0.5 + 0.5 * jitter)
+        return retry.seconds(key, doublings, asked_for, self.config.backoff, self.config.longest_wait)
 
-    def _row(self, pair: Pair, intent: dict, number: int, outcome) -> dict:
+    def _row(self, pair: Pair, intent: dict, number: int, outcome: Outcome, cost: float | None) -> dict:
         said = outcome.judgment._asdict() if outcome.judgment else {}
         known = {
-            **intent, **{name: said.get(name) for name in contract.FIELDS}, "cost": None,
+            **intent, **{name: said.get(name) for name in contract.FIELDS}, "cost": cost,
             "key": pair.key, "task_id": pair.task, "query": pair.query, "doc": pair.doc, "pass": self.in_pass, "attempt": number,
             "prompt_sha256": self.by.prompt.sha256, "schema_sha256": contract.SCHEMA_SHA256, "model": self.by.model,
             **{name: getattr(outcome, name) for name in ("status", "input_tokens", "output_tokens", "latency", "request_id", "detail", "reply")},
@@ -210,6 +249,11 @@ class Run:
         return {"set": self.config.set, "asked": self.asked, "calls": self.classes.total(), "by_class": by_class, "stopped": self.stop}
 
 
+def _spent(run: Run) -> str:
+    spent = run.budget.spent().cost
+    return "" if spent is None else f", {spent:,.2f} spent"
+
+
 async def _report(run: Run, seconds: float = 5.0) -> None:
     started = time.monotonic()
     while True:
@@ -218,7 +262,7 @@ async def _report(run: Run, seconds: float = 5.0) -> None:
         answered = sum(run.classes[name] for name in answers.VALID)
         rate = calls / (time.monotonic() - started)
         print(
-            f"judge {run.config.set} pass {run.in_pass}: {answered:,} answered in {calls:,} calls, {rate:.0f} a second, {len(run.tasks)} in flight",
+            f"judge {run.config.set} pass {run.in_pass}: {answered:,} answered in {calls:,} calls, {rate:.0f} a second, {run.window.flying} of {int(run.window.size)} in flight{_spent(run)}",
             file=sys.stderr, flush=True,
         )  # fmt: skip
 
@@ -232,7 +276,7 @@ async def _main(config: Config, key: str) -> tuple[dict, int]:
         await run.ask_all()
     finally:
         reporter.cancel()
-        await run.client.close()
+        await run.close()
     if run.signal:
         return run.summary() | {"stopped": f"stopped by signal {run.signal}"}, 128 + run.signal
     return run.summary(), STOPPED if run.stop else 0

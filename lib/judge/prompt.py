@@ -13,6 +13,16 @@ PARAMETERS = frozenset(
     "temperature top_p max_tokens max_completion_tokens seed reasoning_effort frequency_penalty presence_penalty".split()
 )
 
+DEFAULT_FORMAT = "json_schema"
+# what asks the server for JSON; the reply is checked alike, whichever it is
+FORMATS = {
+    DEFAULT_FORMAT: {
+        "response_format": {"type": "json_schema", "json_schema": {"name": "judgment", "strict": True, "schema": contract.flat_schema()}}
+    },
+    "json_object": {"response_format": {"type": "json_object"}},
+    "none": {},
+}
+
 
 class Prompt(NamedTuple):
     """The rubric: the text of the file, the hash of its bytes, and where it lies."""
@@ -23,7 +33,7 @@ class Prompt(NamedTuple):
 
 
 class Judge(NamedTuple):
-    """What can change an answer beside the texts: the model, its parameters, the prompt.
+    """What can change an answer beside the texts: the model, its parameters, the prompt, and whether JSON is forced (one of FORMATS).
 
     Where the server stands, how many calls run at once and how often one is tried are not here.
     """
@@ -31,6 +41,12 @@ class Judge(NamedTuple):
     model: str
     parameters: dict
     prompt: Prompt
+    response_format: str = DEFAULT_FORMAT
+
+    @property
+    def format(self) -> dict:
+        """The fields of a request that ask for JSON."""
+        return FORMATS[self.response_format]
 
 
 def load(path: str | Path = PROMPT) -> Prompt:
@@ -48,12 +64,14 @@ def load(path: str | Path = PROMPT) -> Prompt:
     return Prompt(text, hashlib.sha256(data).hexdigest(), Path(path))
 
 
-def judge(model: str, prompt: str | Path = PROMPT, **parameters) -> Judge:
-    """A judge by model name, prompt file and sampling parameters; None leaves a parameter to the server."""
+def judge(model: str, prompt: str | Path = PROMPT, response_format: str = DEFAULT_FORMAT, **parameters) -> Judge:
+    """A judge by model name, prompt file, format and sampling parameters; None leaves a parameter to the server."""
+    if response_format not in FORMATS:
+        raise ValueError(f"response_format is {response_format!r}; it must be one of {', '.join(FORMATS)}")
     unknown = sorted(set(parameters) - PARAMETERS)
     if unknown:
         raise ValueError(f"a judge has no parameter {unknown[0]!r}; it takes {', '.join(sorted(PARAMETERS))}")
-    return Judge(model, {name: value for name, value in sorted(parameters.items()) if value is not None}, load(prompt))
+    return Judge(model, {name: value for name, value in sorted(parameters.items()) if value is not None}, load(prompt), response_format)
 
 
 def task_id(qid: str, docid: str) -> str:
@@ -93,6 +111,8 @@ def messages(prompt: Prompt, task: str, query: str, document: str) -> list[dict]
 
 
 def key(sent: list[dict], by: Judge) -> str:
-    """The hash of all that an answer depends on: rendered messages, schema, model, parameters."""
+    """The hash of all that an answer depends on: rendered messages, schema, model, parameters, and the format where it is not the default."""
     known = {"messages": sent, "schema": contract.flat_schema(), "model": by.model, "parameters": by.parameters}
+    if by.response_format != DEFAULT_FORMAT:
+        known["response_format"] = by.response_format
     return hashlib.sha256(contract.canonical(known)).hexdigest()

@@ -32,7 +32,7 @@ def ask(run: str | Path, intents_set: str, by: Judge, url: str, **options) -> Su
     """Bring the answers of `intents/<set>` up to date: every pair is answered, or out of calls.
 
     `options` are those of `lib.judge.turns.Config`: passes, budget, concurrency, timeout, backoff, longest_wait,
-    key_variable, parts, rounds, stages. Answered pairs are not asked; where no call is owed nothing is started.
+    key_variable, parts, rounds, stages, driver and the caps. Answered pairs are not asked; where no call is owed nothing is started.
     JudgeStopped says in one sentence why the client ended early; run again to go on.
     """
     return ask_sets(run, [intents_set], by, url, **options)[0]
@@ -40,12 +40,14 @@ def ask(run: str | Path, intents_set: str, by: Judge, url: str, **options) -> Su
 
 def ask_sets(run: str | Path, sets: Sequence[str], by: Judge, url: str, **options) -> list[Summary]:
     """`ask` for several sets, one after the other, by one client."""
-    sources.stand_on("lib.judge.client")
-    common = {"run": str(run), "base_url": url, "model": by.model, "parameters": by.parameters, "prompt": str(by.prompt.path)} | options
+    common = {"run": str(run), "base_url": url, "model": by.model, "parameters": by.parameters, "prompt": str(by.prompt.path)}
+    common |= {"response_format": by.response_format} | options
     configs = [turns.checked(Config(set=name, **common)) for name in sets]
+    module = "lib.judge.batch" if configs[0].driver == "batch" else "lib.judge.client"
+    sources.stand_on(module)
     with processes.lock(Path(run)):
         owing = [config for config in configs if _owes(config, by)]
-        said = _run_child(owing) if owing else {}
+        said = _run_child(module, owing) if owing else {}
     return [said.get(name, Summary(name, 0, 0, {})) for name in sets]
 
 
@@ -54,12 +56,12 @@ def _owes(config: Config, by: Judge) -> bool:
     return any(turn for name in turns.part_names(config) for _, _, turn in turns.owed(config, render, name))
 
 
-def _run_child(configs: list[Config]) -> dict[str, Summary]:
+def _run_child(module: str, configs: list[Config]) -> dict[str, Summary]:
     with tempfile.TemporaryDirectory(prefix="qrelbook-judge-") as folder:
         written = [Path(folder) / f"{config.set}.json" for config in configs]
         for path, config in zip(written, configs, strict=True):
             path.write_text(json.dumps(config._asdict()))
-        child = processes.child("lib.judge.client", *map(str, written), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        child = processes.child(module, *map(str, written), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         last = ""
         with processes.attended(child):  # told to end, it writes what is in flight
             for line in child.stderr:
@@ -68,6 +70,6 @@ def _run_child(configs: list[Config]) -> dict[str, Summary]:
             said = [json.loads(line) for line in child.stdout]
             code = child.wait()
     if code != 0:
-        reason = last.removeprefix("lib.judge.client: ") if last else "it said nothing"
+        reason = last.removeprefix(f"{module}: ") if last else "it said nothing"
         raise JudgeStopped(f"the judge client ended with {code}: {reason}; run again to go on, what came back is kept")
     return {summary["set"]: Summary(summary["set"], summary["asked"], summary["calls"], summary["by_class"]) for summary in said}

@@ -4,18 +4,28 @@ from collections.abc import Iterator
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from lib.judge import answers, pairs, store
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lib.judge import answers, pairs, prompt, store
 from lib.judge.answers import Turn
 from lib.judge.pairs import Pair, Pairs
+from lib.judge.prompt import Judge
 
 KEY_VARIABLE = "QRELBOOK_JUDGE_KEY"
+MOST = 256  # calls in flight of one process
+DRIVERS = ("sdk", "direct", "batch")
 
 
 class Config(NamedTuple):
     """One run of the client; `parts`, `rounds` and `stages` narrow what is asked, None is all.
 
     A pair gets at most `budget` calls in each of `passes` passes. `backoff` seconds double with each
-    try up to `longest_wait`, which bounds retry-after too. `timeout` is for a whole call.
+    try up to `longest_wait`, which bounds retry-after too. `timeout` is for a whole call. `driver` is sdk, direct (servers
+    one runs oneself) or batch. `max_calls`, `max_tokens` and `max_cost` are caps for the run folder, `prices` the file that
+    the last goes by; None is no cap, and the prices of this repository. A share of more than `bad_share` of bad replies
+    among the last `bad_window` stops the run.
     """
 
     run: str
@@ -34,6 +44,14 @@ class Config(NamedTuple):
     parts: list[str] | None = None
     rounds: list[int] | None = None
     stages: list[str] | None = None
+    response_format: str = prompt.DEFAULT_FORMAT
+    driver: str = "sdk"
+    max_calls: int | None = None
+    max_tokens: int | None = None
+    max_cost: float | None = None
+    prices: str | None = None
+    bad_share: float = 0.5
+    bad_window: int = 200
 
 
 def shown(url: str) -> str:
@@ -47,25 +65,49 @@ def checked(config: Config) -> Config:
     url = urlsplit(config.base_url)
     if url.scheme not in ("http", "https") or not url.hostname or "@" in url.netloc:
         raise ValueError(f"the judge's url {shown(config.base_url)!r} must be like http://127.0.0.1:8000/v1; a key stands in {config.key_variable}")
-    for name in ("concurrency", "passes", "budget"):
+    for name in ("concurrency", "passes", "budget", "bad_window"):
         value = getattr(config, name)
         if type(value) is not int or value < 1:
             raise ValueError(f"{name} is {value!r}; it must be a whole number from 1")
+    if config.concurrency > MOST:
+        raise ValueError(f"concurrency is {config.concurrency}; one process has at most {MOST} calls in flight")
+    if config.driver not in DRIVERS:
+        raise ValueError(f"driver is {config.driver!r}; it must be one of {', '.join(DRIVERS)}")
     return config
+
+
+def judge(config: Config) -> Judge:
+    """The judge of a configuration."""
+    return prompt.judge(config.model, config.prompt, config.response_format, **config.parameters)
 
 
 def owed(config: Config, render: Pairs, part: str) -> Iterator[tuple[Pair, dict, Turn | None]]:
     """Every LLM pair of a part with its version, stage and round, and the turn it is owed, or None."""
-    rows, seen = pairs.intents(config.run, config.set, part), set()
+    rows, seen = pairs.intents(config.run, config.set, part).combine_chunks(), set()
     calls = answers.history(config.run, part, store.SETS[config.set])
-    columns = {name: rows[name].to_pylist() for name in ("version", "stage", "round", "withdrawn")}
+    columns = [(name, *_coded(rows[name])) for name in ("version", "stage", "round", "withdrawn")]
+    repeated = _repeated(rows)
     for pair in render.render(part, rows):
-        intent = {name: values[pair.row] for name, values in columns.items()}
+        intent = {name: values[codes[pair.row]] for name, codes, values in columns}
         asked = not intent.pop("withdrawn") and pair.key not in seen
         asked = asked and (config.rounds is None or intent["round"] in config.rounds)
         asked = asked and (config.stages is None or intent["stage"] in config.stages)
-        seen.add(pair.key)
+        if repeated[pair.row]:
+            seen.add(pair.key)
         yield pair, intent, answers.due(calls.of(pair.key), intent["version"], config.passes, config.budget) if asked else None
+
+
+def _coded(column: pa.ChunkedArray) -> tuple[np.ndarray, list]:
+    """Each row's place in a list of the column's few values: 4 bytes a row, however many there are."""
+    values = column.unique()
+    return pc.index_in(column, value_set=values).to_numpy(), values.to_pylist()
+
+
+def _repeated(rows: pa.Table) -> np.ndarray:
+    """bool[rows]: the query and document of this row are those of another row too; only such rows can share a key."""
+    both = rows["query"].to_numpy().astype(np.int64) << 32 | rows["doc"].to_numpy().astype(np.int64)
+    _, where, counts = np.unique(both, return_inverse=True, return_counts=True)
+    return counts[where] > 1
 
 
 def part_names(config: Config) -> list[str]:
