@@ -19,10 +19,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lib import paths, processes
-from lib.judge import answers, batch_files, batch_lines, client, contract, pairs, prompt, store, turns
+from lib.judge import answers, batch_files, batch_lines, client, contract, pairs, store, turns
 from lib.judge.batch_files import DONE, KEPT, SUBMITTED, UPLOADED, WRITTEN, Limits, Submission
+from lib.judge.breaker import Breaker
+from lib.judge.budget import Budget
 from lib.judge.pairs import Pair
 from lib.judge.reply import Asked, Outcome
+from lib.judge.slots import Reservation
 from lib.judge.turns import Config
 
 
@@ -33,11 +36,15 @@ class Run:
         from lib.judge import batch_api  # here, so that the environment is cleared before the SDK reads it
 
         self.config, self.limits, self.key = turns.checked(config), limits, key
-        self.by = prompt.judge(config.model, config.prompt, **config.parameters)
+        self.by = turns.judge(config)
         self.halt = asyncio.Event()
         self.away = batch_api
         self.api = batch_api.Api(config, key, self.halt)
         self.slots = asyncio.Semaphore(config.concurrency)
+        self.budget = Budget(config, self.by)
+        self.breaker = Breaker(config.bad_share, config.bad_window)
+        self.held: dict[str, Reservation] = {}  # by key, of requests in a batch
+        self.capped: str | None = None
         self.busy: set[str] = set()  # keys in a batch of this round
         self.tasks: set[asyncio.Task] = set()
         self.stop: str | None = None
@@ -53,6 +60,8 @@ class Run:
         render, names = pairs.Pairs(self.config.run, self.by), turns.part_names(self.config)
         for name in names:  # a line that is no attempt is found before anything is paid
             answers.history(self.config.run, name, store.SETS[self.config.set])
+        for held in self.budget.reclaim(batch_files.unsent(self.config.run, self.config.set)):
+            self.budget.release(held)
         try:
             for it in batch_files.unfinished(self.config.run, self.config.set):
                 self._start(render, it, resumed=True)
@@ -84,12 +93,18 @@ class Run:
                 had = True
                 self._start(render, it, resumed=False)
                 await asyncio.sleep(0)
+        self.stop = self.stop or self.capped
         await self._landed()
         self.busy.clear()  # not before: a part is read as its attempts were when its round began
         return had and not self._ended
 
     def _admit(self, pair: Pair) -> bool:
-        return not self._ended
+        """Set the worst case of a request aside; where a cap forbids it, the file ends before it."""
+        if self._ended or (held := self.budget.reserve(pair)) is None:
+            self.capped = self.capped or self.budget.stop
+            return False
+        self.held[pair.key] = held
+        return True
 
     async def _landed(self) -> None:
         while self.tasks:
@@ -98,6 +113,8 @@ class Run:
     def _start(self, render: pairs.Pairs, it: Submission, resumed: bool) -> None:
         asked = batch_files.asked(self.config.run, it)
         self.busy.update(asked)
+        if resumed:
+            self.held |= {held.key: held for held in self.budget.reclaim(list(asked))}
         store.remember(self.config.run, self.config.set)
         self.batches += 1
         task = asyncio.create_task(self._carry(render, it, asked, resumed))
@@ -119,7 +136,24 @@ class Run:
             try:
                 await self._carried(render, it, asked, resumed)
             except self.away.Gone as gone:
-                raise self.away.Stopped(self._unknown(it, gone)) from None
+                reason = self._unknown(it, gone)
+                self._unstart(it, asked)
+                raise self.away.Stopped(reason) from None
+            except self.away.Stopped:
+                self._unstart(it, asked)
+                raise
+
+    def _unstart(self, it: Submission, asked: dict[str, dict]) -> None:
+        """Where a stopped run has not uploaded a submission, its text does not stay behind."""
+        state = batch_files.path(self.config.run, it)
+        if state.exists() and batch_files.state(state).stage == WRITTEN:
+            self._forget(it, asked)
+
+    def _forget(self, it: Submission, asked: dict[str, dict]) -> None:
+        batch_files.forget(self.config.run, it)
+        for key in asked:
+            if held := self.held.pop(key, None):
+                self.budget.release(held)
 
     def _unknown(self, it: Submission, gone: Exception) -> str:
         """Why a 404 ends the run, and what to do."""
@@ -138,7 +172,7 @@ class Run:
         if it.stage in (WRITTEN, UPLOADED) and resumed:
             made = await self.api.find(it)
             if made is None:
-                await self._drop(it)
+                await self._drop(it, asked)
                 return
             it = batch_files.save(run, it, stage=SUBMITTED, batch=made)
         if it.stage == WRITTEN:
@@ -153,17 +187,17 @@ class Run:
             batch_files.save(run, it, stage=DONE)
             batch_files.forget(run, it, "keys.jsonl", "output.jsonl", "error.jsonl")
 
-    async def _drop(self, it: Submission) -> None:
-        """A submission that never became a batch: nothing of it stays, here or there."""
+    async def _drop(self, it: Submission, asked: dict[str, dict]) -> None:
+        """A submission that never became a batch, or did not run: nothing of it stays, here or there."""
         await self.api.remove_uploads(it)
-        batch_files.forget(self.config.run, it)
+        self._forget(it, asked)
 
     async def _fetched(self, render: pairs.Pairs, it: Submission, asked: dict[str, dict]) -> Submission:
         """Wait for the batch, and write its lines as attempts."""
         batch = await self.api.ended(it)
         if batch.status == "failed":
             fault = self.api.fault(batch)
-            await self._drop(it)
+            await self._drop(it, asked)
             raise self.away.Stopped(f"the server did not run the batch of {it.requests} requests of {it.part} ({fault}); mend that and run again")
         run, results = self.config.run, {"output.jsonl": batch.output_file_id, "error.jsonl": batch.error_file_id}
         for kind, name in results.items():
@@ -193,10 +227,19 @@ class Run:
                 counts.update(missing=not lines.said[key], repeated=repeated, differing=differing)
                 if key in doubtful and key not in sent and outcome.detail:  # today's intents lack it: nobody can tell what it quotes
                     outcome = outcome._replace(detail=outcome.detail.partition(":")[0][:120])
-                if (known["version"], known["pass"], known["attempt"]) not in {(call.version, call.in_pass, call.number) for call in calls.of(key)}:
-                    writer.append(_row(known, outcome, seconds))
-                    self.asked += known["attempt"] == 1
-                    self.classes[outcome.status] += 1
+                held = self.held.pop(key, None)  # None where a record of it was deleted; the attempt's tokens tell the next process
+                if (known["version"], known["pass"], known["attempt"]) in {(call.version, call.in_pass, call.number) for call in calls.of(key)}:
+                    if held:  # its attempt counts
+                        self.budget.release(held)
+                    continue
+                writer.append(_row(known, outcome, seconds, self.budget.settle(held, outcome) if held else None))
+                if held:
+                    self.budget.clear(held)
+                first = known["attempt"] == 1
+                self.asked += first
+                self.classes[outcome.status] += 1
+                if first and known["pass"] == 1:
+                    self.stop = self.stop or self.breaker.saw(outcome.status)
                 if outcome.stop:
                     self.stop = self.stop or outcome.stop
                     self.halt.set()
@@ -224,10 +267,10 @@ def _odd(lines: batch_lines.Lines) -> str:
     return " and ".join(filter(None, (unknown, unreadable)))
 
 
-def _row(known: dict, outcome: Outcome, seconds: float) -> dict:
+def _row(known: dict, outcome: Outcome, seconds: float, cost: float | None) -> dict:
     said = outcome.judgment._asdict() if outcome.judgment else {}
     told = {name: getattr(outcome, name) for name in ("status", "input_tokens", "output_tokens", "request_id", "detail", "reply")}
-    row = {**{name: said.get(name) for name in contract.FIELDS}, **known, **told, "cost": None, "latency": seconds}
+    row = {**{name: said.get(name) for name in contract.FIELDS}, **known, **told, "cost": cost, "latency": seconds}
     return {name: row[name] for name in store.COLUMNS}
 
 
@@ -252,6 +295,7 @@ async def _main(config: Config, key: str, limits: Limits) -> tuple[dict, int]:
         await run.ask_all()
     finally:
         reporter.cancel()
+        run.budget.close()
         await run.api.close()
     if run.signal:
         return run.summary() | {"stopped": f"stopped by signal {run.signal}; its batches go on, run again to fetch them"}, 128 + run.signal

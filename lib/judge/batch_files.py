@@ -8,6 +8,7 @@ requests themselves hold document text: `.requests.jsonl` lies there until it is
 
 import hashlib
 import json
+import os
 import secrets
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -90,14 +91,22 @@ def state(source: Path) -> Submission:
 
 
 def unfinished(run: str | Path, intents_set: str) -> list[Submission]:
-    """The submissions that a killed or stopped client left, in the order of their names; what has no state is removed."""
-    here = folder(run, intents_set)
-    found = [it for it in map(state, sorted(here.glob("*.json"))) if it.stage != DONE]
-    known = {it.submission for it in found}
-    for left in here.glob("*.jsonl"):
-        if left.name.partition(".")[0] not in known:
-            left.unlink()
-    return found
+    """The submissions that a killed or stopped client left, in the order of their names."""
+    found = map(state, sorted(folder(run, intents_set).glob("*.json")))
+    return [it for it in found if it.stage != DONE]
+
+
+def unsent(run: str | Path, intents_set: str) -> list[str]:
+    """Remove what belongs to no unfinished submission; the keys in files that a killed client never finished writing."""
+    here, keys = folder(run, intents_set), []
+    known = {it.submission for it in unfinished(run, intents_set)}
+    for left in sorted(here.glob("*.jsonl")):
+        if (name := left.name.partition(".")[0]) in known:
+            continue
+        if left.name.endswith(".keys.jsonl") and not (here / f"{name}.json").exists():
+            keys += [json.loads(line)["key"] for line in left.read_bytes().split(b"\n")[:-1]]
+        left.unlink()
+    return keys
 
 
 def asked(run: str | Path, it: Submission) -> dict[str, dict]:
@@ -112,6 +121,38 @@ def request(by, pair: Pair) -> bytes:
     return json.dumps(line).encode("ascii") + b"\n"
 
 
+class _File:
+    """A submission that is being written, unbuffered: a pair is named before anything is reserved for it."""
+
+    def __init__(self, config: Config, part: str):
+        self._config, self._started = config, Submission(secrets.token_hex(8), config.set, part, WRITTEN, 0, 0, "")
+        folder(config.run, config.set).mkdir(parents=True, exist_ok=True)
+        self._keys, self._requests = (open(path(config.run, self._started, kind), "xb", buffering=0) for kind in ("keys.jsonl", "requests.jsonl"))
+        self.requests, self.bytes, self._digest = 0, 0, hashlib.sha256()
+
+    def name(self, row: dict) -> None:
+        self._before = self._keys.tell()
+        self._keys.write(json.dumps(row).encode() + b"\n")
+
+    def unname(self) -> None:
+        self._keys.truncate(self._before)
+
+    def add(self, line: bytes) -> None:
+        self._requests.write(line)
+        self._digest.update(line)
+        self.requests, self.bytes = self.requests + 1, self.bytes + len(line)
+
+    def close(self) -> Submission | None:
+        """The submission with its state on disk; without a request nothing of it."""
+        for file in (self._keys, self._requests):
+            os.fsync(file.fileno())
+            file.close()
+        if not self.requests:
+            forget(self._config.run, self._started)
+            return None
+        return save(self._config.run, self._started, requests=self.requests, bytes=self.bytes, file_sha256=self._digest.hexdigest())
+
+
 def gather(
     config: Config, render: Pairs, part: str, in_pass: int, busy: set[str], limits: Limits, admit: Callable[[Pair], bool]
 ) -> Iterator[Submission]:
@@ -119,33 +160,22 @@ def gather(
 
     A file is there with its state when it is yielded. `admit` is asked for each pair; its first no ends the last file.
     """
-    by, known = render.by, {"model": render.by.model, "prompt_sha256": render.by.prompt.sha256, "schema_sha256": contract.SCHEMA_SHA256}
-    lines: list[bytes] = []
-    rows: list[dict] = []
-    size = 0
+    by, file = render.by, None
+    known = {"model": by.model, "prompt_sha256": by.prompt.sha256, "schema_sha256": contract.SCHEMA_SHA256}
     for pair, intent, turn in turns.owed(config, render, part):
         if turn is None or turn.in_pass != in_pass or pair.key in busy:
             continue
         line = request(by, pair)
-        if lines and (len(lines) == limits.requests or size + len(line) > limits.bytes):
-            yield _written(config, part, lines, rows)
-            lines, rows, size = [], [], 0
         if len(line) > limits.bytes:
             raise ValueError(f"the request of task {pair.task} has {len(line):,} bytes, a file of a batch at most {limits.bytes:,}; cut documents shorter")
+        if file and (file.requests == limits.requests or file.bytes + len(line) > limits.bytes):
+            yield file.close()
+            file = None
+        file = file or _File(config, part)
+        file.name({"key": pair.key, "task_id": pair.task, "query": pair.query, "doc": pair.doc, **intent, "pass": in_pass, "attempt": turn.number, **known})
         if not admit(pair):
+            file.unname()
             break
-        lines.append(line)
-        rows.append({"key": pair.key, "task_id": pair.task, "query": pair.query, "doc": pair.doc, **intent, "pass": in_pass, "attempt": turn.number, **known})
-        size += len(line)
-    if lines:
-        yield _written(config, part, lines, rows)
-
-
-def _written(config: Config, part: str, lines: list[bytes], rows: list[dict]) -> Submission:
-    """Keys and requests on disk, then the state that makes them a submission."""
-    whole = b"".join(lines)
-    it = Submission(secrets.token_hex(8), config.set, part, WRITTEN, len(lines), len(whole), hashlib.sha256(whole).hexdigest())
-    for kind, data in (("keys.jsonl", b"".join(json.dumps(row).encode() + b"\n" for row in rows)), ("requests.jsonl", whole)):
-        with files.whole(path(config.run, it, kind)) as temporary:
-            temporary.write_bytes(data)
-    return save(config.run, it)
+        file.add(line)
+    if file and (last := file.close()):
+        yield last

@@ -53,12 +53,12 @@ def outcome(lines: list[dict], asked: Asked, status: str) -> tuple[Outcome, bool
     if len({(one.status, one.http, one.reply) for one in found}) == 1:
         return found[0], len(found) > 1, False
     detail = f"the batch has {len(found)} different answers for this request: {', '.join(one.status for one in found)}"
-    spent = {name: _most(getattr(one, name) for one in found) for name in ("input_tokens", "output_tokens")}
+    spent = {name: _sum([getattr(one, name) for one in found]) for name in ("input_tokens", "output_tokens")}
     return Outcome(contract.VIOLATION, detail=detail[:300], stop=next((one.stop for one in found if one.stop), None), http=200, **spent), False, True
 
 
-def _most(values: Iterable[int | None]) -> int | None:
-    return max((value for value in values if value is not None), default=None)
+def _sum(counts: list[int | None]) -> int | None:
+    return None if None in counts else sum(counts)
 
 
 def _one(line: dict, asked: Asked) -> Outcome:
@@ -70,6 +70,6 @@ def _one(line: dict, asked: Asked) -> Outcome:
     told = error if isinstance(error, dict) else {}
     code, said = str(told.get("code")), told.get("message")
     if code in _NEVER:
-        return reply.clean(Outcome("timeout", detail=f"{code}: {said}"), asked)
+        return reply.clean(Outcome("timeout", detail=f"{code}: {said}", input_tokens=0, output_tokens=0), asked)
     body = {"error": {"code": told.get("code"), "message": said if isinstance(said, str) else "a line without a response"}}
     return reply.outcome(500, {}, json.dumps(body).encode(), asked)._replace(http=None)
