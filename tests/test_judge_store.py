@@ -138,10 +138,10 @@ def test_a_full_disk_leaves_whole_lines_and_says_which_file(tmp_path, monkeypatc
 
 
 def test_a_set_is_answered_by_its_own_and_earlier_versions():
-    assert store.sets_up_to("probe") == ["probe"]
-    assert store.sets_up_to("v1") == ["probe", "source_page", "v1"]
-    assert store.sets_up_to("v2 gap") == ["probe", "source_page", "v1", "v2_gap"]
-    assert store.sets_up_to("v2") == ["probe", "source_page", "v1", "v2_gap", "v2"]
+    assert store.sets_up_to("probe") == ["one", "probe"]
+    assert store.sets_up_to("v1") == ["one", "probe", "source_page", "v1"]
+    assert store.sets_up_to("v2 gap") == ["one", "probe", "source_page", "v1", "v2_gap"]
+    assert store.sets_up_to("v2") == ["one", "probe", "source_page", "v1", "v2_gap", "v2"]
 
 
 def test_the_second_judge_and_the_arbiter_are_answered_by_their_own_set_only():

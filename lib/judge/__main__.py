@@ -1,6 +1,7 @@
-"""Show what is known of one pair: `python -m lib.judge show QID DOCID [--run sample]`."""
+"""Show what is known of one pair, judge one, estimate what sets would take, or compact: `python -m lib.judge STEP ... [--run sample]`."""
 
 import argparse
+import json
 import sys
 import unicodedata
 from collections.abc import Iterator
@@ -9,21 +10,10 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lib import contracts, corpus, ids, paths
-from lib.judge import answers, prompt, store
+from lib import contracts, paths, processes
+from lib.judge import answers, estimate, located, prompt, rounds, store
 
 RELEASED = ("v1", "v2 gap", "v2")  # the versions whose pairs have a row in the release
-
-
-class Unknown(ValueError):
-    """No such query or document in the run."""
-
-
-def _row(column, value: str, kind: str, run: Path) -> int:
-    at = pc.index(column, value).as_py()
-    if at < 0:
-        raise Unknown(f"{paths.shown(run)} has no {kind} {ascii(value)}; its {kind} ids are like {column[0].as_py() if len(column) else 'nothing'}")
-    return at
 
 
 def _part_rows(table: str, folder: Path, part: str):
@@ -122,45 +112,70 @@ def _label(run: Path, part: str, qid: str, docid: str, sent: list[dict], asked: 
 
 def show(run: Path, qid: str, docid: str) -> Iterator[str]:
     """Lines on ranks, routing, calls, answers, scores and the row of the release of one pair; Unknown where the run has no such id."""
-    queries = corpus.all_queries(run, ["qid"])["qid"]
-    documents = corpus.all_documents(run, ["docid"])["docid"]
-    query = _row(queries, qid, "query", run)
-    try:
-        doc = _row(documents, docid, "document", run)
-    except Unknown:
-        doc = next((at for other in (ids.api(docid), ids.analysis(docid)) if (at := pc.index(documents, other).as_py()) >= 0), None)
-        if doc is None:
-            raise
-    part = next(part for part in corpus.parts(run, "queries") if part.first <= query < part.first + part.rows)
-    yield f"query {qid}, document {documents[doc].as_py()}"
-    yield from _retrieved(run, part.shard, query, query - part.first, doc)
-    sent = _routed(run, part.shard, query, doc)
+    _, docid, query, doc, part, first = located.pair(run, qid, docid)
+    yield f"query {qid}, document {docid}"
+    yield from _retrieved(run, part, query, query - first, doc)
+    sent = _routed(run, part, query, doc)
     for row in sent:
         state = ", withdrawn" if row["withdrawn"] else ""
         yield f"sent to {row['judge']} as {row['version']} {row['stage']} round {row['round']}: {row['reason']}{state}"
     if not sent:
         yield "not sent to any judge"
-    asked = list(_asked(run, part.shard, prompt.task_id(qid, documents[doc].as_py())))
+    asked = list(_asked(run, part, prompt.task_id(qid, docid)))
     yield from asked or ["no call was made"]
-    yield from _answered(run, part.shard, query, doc)
-    yield _label(run, part.shard, qid, documents[doc].as_py(), sent, bool(asked))
+    yield from _answered(run, part, query, doc)
+    yield _label(run, part, qid, docid, sent, bool(asked))
+
+
+def _judge(given: argparse.Namespace, run: Path) -> Iterator[str]:
+    from lib.judge import one
+
+    return one.judge(run, given.qid, given.docid, prompt.judge(given.model, given.prompt, **json.loads(given.sampling)), given.judge, given.max_chars)
+
+
+def _compact(given: argparse.Namespace, run: Path) -> Iterator[str]:
+    from lib.judge import compact
+
+    for name in store.SETS:
+        before = len(list((run / "attempts" / name).glob("part-*.jsonl")))
+        said = compact.compact(run, name)
+        yield from said
+        if before:
+            yield f"{name}: {before - len(said)} of {before} files with new lines taken in"
 
 
 def main(arguments: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser("python -m lib.judge", description="Look at single pairs of a run.")
+    parser = argparse.ArgumentParser("python -m lib.judge", description="Look at single pairs of a run, or judge one; move its attempts into Parquet.")
     steps = parser.add_subparsers(dest="step", required=True)
     step = steps.add_parser("show", help="ranks, routing, every call, answers, scores and the label of one pair")
-    step.add_argument("qid")
-    step.add_argument("docid", help="in either spelling")
-    step.add_argument("--run", default="sample", help="the plan's name, or a run folder")
+    step.set_defaults(lines=lambda given, run: show(run, given.qid, given.docid))
+    asked = steps.add_parser("one", help="judge one pair into the run's store; nothing is paid where it is answered")
+    asked.set_defaults(lines=_judge)
+    for pair in (step, asked):
+        pair.add_argument("qid")
+        pair.add_argument("docid", help="in either spelling")
+    asked.add_argument("--judge", default="env", help="env: QRELBOOK_JUDGE_URL; sample: the local judge; or a url")
+    asked.add_argument("--model", required=True, help="the judge's model, the run's own where its replies are to be found")
+    asked.add_argument("--sampling", default="{}", help='of the call, as JSON: {"temperature": 0}')
+    asked.add_argument("--prompt", type=Path, default=prompt.PROMPT, help="the prompt file")
+    asked.add_argument("--max-chars", type=int, help="the cut of a document that no route sends for the query; 30,000 where not said")
+    told = steps.add_parser("estimate", help="pairs, calls, tokens and cost of asking sets, before anything is sent")
+    told.set_defaults(lines=lambda given, run: estimate.lines(run, given))
+    estimate.arguments(told)
+    packed = steps.add_parser("compact", help="move the attempts of closed files into Parquet; while nobody asks")
+    packed.set_defaults(lines=_compact)
+    for step in (step, asked, packed):
+        step.add_argument("--run", default="sample", help="the plan's name, or a run folder")
     given = parser.parse_args(arguments)
     run = Path(given.run) if "/" in given.run else paths.run_folder(given.run)
     try:
-        for line in show(run, given.qid, given.docid):
+        for line in given.lines(given, run):
             print(line)
-    except (Unknown, contracts.ContractError, store.StoreError, OSError) as error:
+    except (located.Unknown, contracts.ContractError, store.StoreError, processes.Locked, rounds.JudgeStopped, estimate.Unasked, OSError) as error:
         sys.exit(f"lib.judge: {error}")
     except (ValueError, LookupError, TypeError, pa.ArrowException) as error:
+        if given.step == "one" and type(error) is ValueError:
+            sys.exit(f"lib.judge: {error}")
         sys.exit(f"lib.judge: a file of {paths.shown(run)} is damaged ({type(error).__name__}: {error}); run the notebook that writes it again")
 
 

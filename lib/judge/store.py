@@ -24,8 +24,12 @@ import pyarrow.parquet as pq
 from lib import contracts, files, paths, trace
 
 # the sets of intents, oldest first, and the version of their rows; a reply answers its own version and later ones
-SETS = {"probe": "probe", "source_page": "v1", "v1": "v1", "v2_gap": "v2 gap", "v2": "v2", "second": "second judge", "arbiter": "arbiter"}
-APART = ("second judge", "arbiter")  # other judges: their replies answer, and are answered by, their own version only
+SETS = {
+    "one": "one", "probe": "probe", "source_page": "v1", "v1": "v1", "v2_gap": "v2 gap", "v2": "v2", "second": "second judge", "arbiter": "arbiter",
+    "canary": "canary",
+}  # fmt: skip
+# other judges, and attacked documents: their replies answer, and are answered by, their own version only
+APART = ("second judge", "arbiter", "canary")
 COLUMNS = tuple(contracts.TABLES["attempts"].names)
 ABSORBED = b"absorbed"  # the metadata of a Parquet file: bytes and sha256 of the JSONL file that it took in last
 _SYNC_SECONDS = 1.0
@@ -62,11 +66,11 @@ def _remembered(folder: Path) -> list[list[str]]:
 def remember(run: str | Path, intents_set: str) -> None:
     """Before the first call of a set: write down under which partition of the queries it is asked.
 
-    The tables of answers that its calls may change are not finished from here on.
+    The tables of answers that its calls may change are not finished from here on; lib.judge.one knows of its pair which those are.
     """
     folder, today = Path(run) / "attempts" / intents_set, _partition(run)
     for name, version in SETS.items():
-        if intents_set in sets_up_to(version):
+        if intents_set in sets_up_to(version) and intents_set != "one":
             (Path(run) / "answers" / name / "manifest.json").unlink(missing_ok=True)
     known = _remembered(folder)
     if today not in known:

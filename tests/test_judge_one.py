@@ -1,0 +1,80 @@
+"""A single pair judged into the store: its reply answers the pair later, and an answered pair is not paid again."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+from judge_script import KEY, Script, intent, judge, pairs_of, serving, table, told, valid, world
+
+from lib import contracts, paths
+from lib.judge import __main__ as show
+from lib.judge import answers, located, one, store
+
+TEXTS = ["text 0", "text 1", "text 2"]
+
+
+@pytest.fixture(autouse=True)
+def key(monkeypatch):
+    monkeypatch.setenv("QRELBOOK_JUDGE_KEY", KEY)
+
+
+def test_a_pair_that_no_route_sends_is_judged_once_and_answers_when_a_route_sends_it(tmp_path):
+    run, script = pairs_of(tmp_path / "run", TEXTS[:2]), Script({"*": [valid(1), valid(2)]})
+    world(run, TEXTS)
+    with serving(script) as url:
+        first = list(one.judge(run, "q1", "d2", judge(), url))
+        again = list(one.judge(run, "q1", "d2", judge(), url))
+    assert first[0] == "asked 1 time" and "query q1, document d2: score 1 (m, prompt " in first[1]
+    assert again == ["answered before, nobody was asked", first[1]] and script.calls == {"text 2": 1}
+    table(run, "intents", "intents/v1", [[intent(1, 2, max_chars=one.MAX_CHARS)]])
+    assert told(run, judge()) == {2: "ok"}
+    assert any(line.startswith("call 1 of pass 1 for one: ok, score 1") for line in show.show(run, "q1", "d2"))
+
+
+def test_a_routed_pair_is_asked_as_its_route_sends_it_and_unfinishes_the_answers_it_may_change(tmp_path):
+    run = pairs_of(tmp_path / "run", TEXTS, max_chars=4)
+    table(run, "intents", "intents/v2", [[intent(0, 1, "v2")]])
+    table(run, "intents", "intents/second", [[intent(0, 0, "second judge")]])
+    for name in ("v1", "v2", "second"):
+        answers.write(run, name, judge())
+    script = Script({"text": [valid(2)]})
+    with serving(script) as url:
+        assert list(one.judge(run, "q0", "d0", judge(), url))[0] == "asked 1 time"
+        assert [name for name in ("v1", "v2", "second") if (run / "answers" / name / "manifest.json").exists()] == ["v2", "second"]
+        assert list(one.judge(run, "q0", "d2", judge(), url))[0] == "asked 1 time"
+        assert list(one.judge(run, "q0", "d0", judge(), url))[0] == "answered before, nobody was asked"
+    assert told(run, judge()) == {0: "ok", 1: "budget stop", 2: "ok"} and script.calls == {"text": 2}
+
+
+def test_a_pair_without_a_valid_reply_says_how_its_last_call_ended(tmp_path):
+    run = pairs_of(tmp_path / "run", TEXTS)
+    with serving(Script({"*": [{"content": None, "refusal": "no"}]})) as url:
+        lines = list(one.judge(run, "q0", "d0", judge(), url, passes=1, budget=1))
+    assert lines == ["asked 1 time", "query q0, document d0: no valid reply; the last call was refusal"]
+
+
+def test_unknown_ids_are_named(tmp_path):
+    with pytest.raises(located.Unknown, match="has no document 'd9'; its document ids are like d0"):
+        list(one.judge(pairs_of(tmp_path / "run", TEXTS), "q0", "d9", judge(), "env"))
+
+
+def test_the_command_judges_and_compacts(tmp_path):
+    run = pairs_of(tmp_path / "run", TEXTS)
+
+    def command(*words):
+        return subprocess.run(
+            [sys.executable, "-m", "lib.judge", *words, "--run", str(run)], cwd=paths.ROOT, capture_output=True, text=True, env=os.environ
+        )
+
+    with serving(Script({"*": [valid(2)]})) as url:
+        done = command("one", "q0", "d1", "--judge", url, "--model", "m")
+    assert done.returncode == 0 and "document d1: score 2 (m, " in done.stdout, done.stderr
+    done = command("one", "q0", "d1", "--model", "m")
+    assert done.returncode == 0 and done.stdout.startswith("answered before"), done.stderr
+    done = command("one", "q0", "d2", "--model", "m")
+    assert done.returncode == 1 and done.stderr.startswith("lib.judge: judge is env and QRELBOOK_JUDGE_URL is not set")
+    done = command("compact")
+    assert done.stdout == "one: 1 of 1 files with new lines taken in\n" and store.path(run, "one", "part-00000").with_suffix(".parquet").exists()
+    assert command("compact").stdout == ""
+    assert contracts.read("intents", run / "intents" / "one").num_rows == 1
