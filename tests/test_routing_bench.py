@@ -81,7 +81,8 @@ def test_a_rate_of_many_queries_has_the_interval_of_draws_of_queries(monkeypatch
 
 def _drawn(values, resamples=2_000):
     random, block = np.random.default_rng(0), max(1, 2**24 // len(values))
-    means = np.concatenate([values[random.integers(0, len(values), (min(block, resamples - at), len(values)))].mean(axis=1) for at in range(0, resamples, block)])
+    rows = (random.integers(0, len(values), (min(block, resamples - at), len(values))) for at in range(0, resamples, block))
+    means = np.concatenate([values[some].mean(axis=1) for some in rows])
     return bootstrap.Interval(float(values.mean()), *map(float, np.quantile(means, [(1 - 0.95) / 2, (1 + 0.95) / 2])), len(values))
 
 

@@ -17,6 +17,8 @@ from lib.student import scored
 from lib.student.scored import SETS
 
 ANSWERS = ("v1", "v2_gap", "v2")
+SENT = ["query", "doc", "judge", "version", "stage", "round"]  # what the merge reads of intents and of answers
+TOLD = ["query", "doc", "version", "stage", "round", "answer", "score", "query_evaluable", "prompt_sha256", "model"]
 # a gap is a pair that only the LLM judges, or a pick; a trial pair has its label of the relevance model
 OWED = {"v2_gap": None, "v2": ("new_long_1_5",)}
 
@@ -41,9 +43,9 @@ def _docids(run: str, contents: str) -> pa.Array:
 def _labels(shard: str, config: dict) -> dict:
     found = corpus.part_of("queries", config, shard)
     queries = corpus.queries(config["run"], shard, ["qid", "source_doc", "keep"])
-    answers = {name: _read("answers", config, f"answers/{name}", shard) for name in ("source_page", *ANSWERS)}
+    answers = {name: _read("answers", config, f"answers/{name}", shard, TOLD) for name in ("source_page", *ANSWERS)}
     rows = merge(
-        answers["source_page"], [answers[name] for name in ANSWERS], [_read("intents", config, f"intents/{name}", shard) for name in SETS],
+        answers["source_page"], [answers[name] for name in ANSWERS], [_read("intents", config, f"intents/{name}", shard, SENT) for name in SETS],
         [scored.read(config["run"], name, shard) for name in SETS],
     )
     gaps = np.concatenate([keys.of(coverage.gaps(answers[name], stages)) for name, stages in OWED.items()])

@@ -136,7 +136,8 @@ def _pairs(run: Path) -> Iterator[_Both]:
         # by place in `pair`: which of PARTS labelled it (-1: none), and the label
         stage, label = np.full(len(pair), -1, np.int8), np.full(len(pair), -1, np.int8)
         for name in ANSWERS:
-            told = contracts.read_part("answers", answers.folder(run, name) / line["part"], ["query", "doc", "stage", "answer", "score"], coded=["stage", "answer"])
+            columns, file = ["query", "doc", "stage", "answer", "score"], answers.folder(run, name) / line["part"]
+            told = contracts.read_part("answers", file, columns, coded=["stage", "answer"])
             told = told.filter(pc.is_in(told["answer"], pa.array(answers.VALID)))
             found = keys.of(told)
             if not len(pair) or not len(found):

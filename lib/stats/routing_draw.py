@@ -109,7 +109,8 @@ def _fused(random: np.random.Generator, dense: np.ndarray, documents: int, keep:
     there &= keep[:, None]
     doc, rank = np.where(there, np.take_along_axis(doc, order, 1), -1), np.where(there, np.take_along_axis(rank, order, 1), 0).astype(np.int16)
     score = np.where(there, np.linspace(0.1, 0.05, CUT), 0.0)
-    return {"doc": contracts.as_places(doc), "score": contracts.as_places(score), "best_rank": contracts.as_places(np.maximum(rank, 1)), "dense_rank": contracts.as_places(rank)}
+    columns = {"doc": doc, "score": score, "best_rank": np.maximum(rank, 1), "dense_rank": rank}
+    return {name: contracts.as_places(values) for name, values in columns.items()}
 
 
 def intents(run: Path, name: str) -> Iterator[tuple[str, pa.Table]]:

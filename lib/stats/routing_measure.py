@@ -140,8 +140,8 @@ def check(run: Path, queries: int, documents: int, seed: int) -> dict[str, int]:
     counts = {(row.version, row.stage, row.judge): [row.rows, *mix.iloc[i, 4:].fillna(0)] for i, row in enumerate(mix.itertuples())}
     plain = {group: [sum(of), *(count / sum(of) for count in of)] for group, of in routing_plain.label_mix(run).items()}
     assert counts == plain, "label mix"
-    found = who_judged(run)
-    assert {tuple(row[:3]): tuple(row[3:]) for row in found[["version", "stage", "judge", "sent", "judged"]].itertuples(index=False)} == routing_plain.judged(run), "who judged"
+    found = who_judged(run)[["version", "stage", "judge", "sent", "judged"]]
+    assert {row[:3]: row[3:] for row in found.itertuples(index=False, name=None)} == routing_plain.judged(run), "who judged"
     parts, plainly = overlap.parts(run, overlap.seen(run)), routing_plain.overlap(run)
     for stage, name in overlap.PARTS.items():
         pairs, table = plainly.get(stage, (0, 0))
