@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 import yaml
 from judge_batches import ask, serving, start, states
-from judge_script import Script, content, error, fields, judge, pairs_of, rows, scores, told, valid
+from judge_script import KEY, Script, content, error, fields, judge, pairs_of, rows, scores, told, valid
 from judge_script import serving as plain
 
 from lib import paths
@@ -105,14 +105,16 @@ def test_a_line_of_a_file_that_was_never_asked_for_or_differs_gives_no_judgment(
         body = {"choices": [{"message": message, "finish_reason": "stop"}], "usage": {}}
         return {"custom_id": name, "response": {"status_code": 200, "request_id": "r", "body": body}, "error": None} | changed
 
-    (tmp_path / "output").write_text("".join(json.dumps(said) + "\n" for said in (line("a", 2), line("a", 2), line("b", 2), line("b", 1), line("z", 0))) + "[]\n7\n{")
+    told = (line("a", 2), line("a", 2), line("b", 2), line("b", 1), line("z", 0))
+    (tmp_path / "output").write_text("".join(json.dumps(said) + "\n" for said in told) + "[]\n7\n{")
     lines = batch_lines.read([tmp_path / "output", tmp_path / "none"], ["a", "b", "c"])
     assert (lines.unknown, lines.unreadable) == (["z"], 3)
     found = {name: batch_lines.outcome(said, asked, "completed") for name, said in lines.said.items()}
     assert (found["a"][0].judgment.score, found["a"][1:]) == (2, (True, False))
     assert (found["b"][0].status, found["b"][0].judgment, found["b"][1:]) == ("contract violation", None, (False, True))
     assert (found["c"][0].status, found["c"][0].judgment) == ("timeout", None)
-    spoilt = [{"response": None, "error": {"code": "batch_expired", "message": "m"}}, {"response": 3}, {"response": {"status_code": "200"}}, {"error": 7}]
+    expired = {"response": None, "error": {"code": "batch_expired", "message": "m"}}
+    spoilt = [expired, {"response": 3}, {"response": {"status_code": "200"}}, {"error": 7}]
     statuses = [batch_lines.outcome([{"custom_id": "a"} | said], asked, "expired")[0].status for said in spoilt]
     assert statuses == ["timeout", "server error", "server error", "server error"]
 
@@ -144,6 +146,16 @@ def test_a_server_without_batches_or_with_another_memory_is_named(tmp_path):
     with serving(Script(GOOD), tmp_path / "another") as (url, batches):
         assert "run with the url that it was submitted to, or delete" in ask(run, url, code=3)[1]
         assert not batches.submitted()
+
+
+def test_neither_key_nor_text_that_the_lines_quote_is_in_a_file_of_the_run(tmp_path):
+    secret = "a sentence of the document that nobody may quote in a message"
+    run, quoting = pairs_of(tmp_path / "run", [secret, *TEXTS[:3]]), error(500, message=f"{KEY} fell over {secret}")
+    with serving(Script({secret: [quoting], "*": [content(f"{KEY} x")]}), tmp_path / "server") as (url, _):
+        _, said = ask(run, url, budget=1, passes=1)
+    assert len(rows(run)) == 4 and KEY not in said
+    written = [file.read_bytes() for file in (run / "attempts").rglob("*") if file.is_file()]
+    assert written and not any(KEY.encode() in data or secret.encode() in data for data in written)
 
 
 def test_quota_and_a_refused_key_end_the_run(tmp_path):

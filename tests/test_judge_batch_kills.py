@@ -61,7 +61,8 @@ def test_a_client_killed_at_each_step_goes_on_from_there_within_a_cap_that_has_n
     run, texts = pairs_of(tmp_path / "run", TEXTS[:12]), {text: [valid(SAYS[i % 4])] for i, text in enumerate(TEXTS)}
     with serving(Script(texts), tmp_path / "server") as (url, batches):
         dying = {
-            "gathering": "Budget.reserve", "clearing": "Budget.clear", "written": "Api.upload", "uploaded": "Api.create", "created": "Api.create", "submitted": "Api.ended", "downloading": "Api.download",
+            "gathering": "Budget.reserve", "clearing": "Budget.clear",
+            "written": "Api.upload", "uploaded": "Api.create", "created": "Api.create", "submitted": "Api.ended", "downloading": "Api.download",
             "appending": "Writer.append", "kept": "Api.remove",
         }[step]  # fmt: skip
         process = start(run, url, dies=dying, after=step == "created", calls=5 if step.endswith("ing") and step != "downloading" else 1, max_calls=12)

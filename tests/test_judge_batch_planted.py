@@ -1,14 +1,11 @@
 """The local judge asked by batches: the labels of single calls, from the same planted truth and through the same failures."""
 
-import os
-
 import pytest
 from judge_batches import ask, states
-from judge_script import configured, intent, table
+from judge_script import intent, table
 from planted_judge import DOCUMENTS, QUERIES, plant
 
-from lib import contracts
-from lib.judge import answers, client, pairs, prompt, rounds, store
+from lib.judge import answers, prompt, rounds, store
 from lib.sample import judge_server
 
 DOCS, ASKED = list(DOCUMENTS), list(QUERIES)
@@ -18,7 +15,8 @@ def planted_run(run):
     """Every planted query with every planted document."""
     documents = [{"docid": name, "text": DOCUMENTS[name][0], "n_chars": len(DOCUMENTS[name][0]), "n_tokens": 1, "removed": False} for name in DOCS]
     table(run, "documents", "documents", [documents])
-    table(run, "queries", "queries", [[{"qid": name, "text": QUERIES[name][0], "source_docid": None, "source_doc": None, "keep": True} for name in ASKED]])
+    queries = [{"qid": name, "text": QUERIES[name][0], "source_docid": None, "source_doc": None, "keep": True} for name in ASKED]
+    table(run, "queries", "queries", [queries])
     table(run, "intents", "intents/v1", [[intent(query, doc) for query in range(len(ASKED)) for doc in range(len(DOCS))]])
     return run
 

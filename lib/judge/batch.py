@@ -204,6 +204,7 @@ class Run:
             if name:
                 await self.api.download(name, batch_files.path(run, it, kind))
         lines = batch_lines.read([batch_files.path(run, it, kind) for kind in results], asked)
+        lines = lines._replace(unknown=[self.api.clean(name) for name in lines.unknown])
         seconds = max(0.0, float((batch.completed_at or batch.expired_at or batch.cancelled_at or batch.created_at) - batch.created_at))
         counts = self._kept(render, it, asked, lines, batch.status, seconds)
         if lines.unknown or lines.unreadable:

@@ -147,4 +147,8 @@ class Api:
     def fault(self, batch: Batch) -> str:
         """Why a batch failed before it ran, without key or quotation."""
         told = [error.message or error.code or "" for error in (batch.errors.data or [])] if batch.errors else []
-        return reply.clean(reply.Outcome("rejected", detail="; ".join(told[:3]) or "no reason given"), self._asked).detail
+        return self.clean("; ".join(told[:3]) or "no reason given")
+
+    def clean(self, text: str) -> str:
+        """What a server said, without the key."""
+        return reply.clean(reply.Outcome("rejected", detail=text), self._asked).detail or ""

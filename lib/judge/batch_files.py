@@ -167,12 +167,15 @@ def gather(
             continue
         line = request(by, pair)
         if len(line) > limits.bytes:
-            raise ValueError(f"the request of task {pair.task} has {len(line):,} bytes, a file of a batch at most {limits.bytes:,}; cut documents shorter")
+            raise ValueError(
+                f"the request of task {pair.task} has {len(line):,} bytes, a file of a batch at most {limits.bytes:,}; cut documents shorter"
+            )
         if file and (file.requests == limits.requests or file.bytes + len(line) > limits.bytes):
             yield file.close()
             file = None
         file = file or _File(config, part)
-        file.name({"key": pair.key, "task_id": pair.task, "query": pair.query, "doc": pair.doc, **intent, "pass": in_pass, "attempt": turn.number, **known})
+        ids = {"key": pair.key, "task_id": pair.task, "query": pair.query, "doc": pair.doc}
+        file.name({**ids, **intent, "pass": in_pass, "attempt": turn.number, **known})
         if not admit(pair):
             file.unname()
             break

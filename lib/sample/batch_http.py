@@ -99,7 +99,8 @@ class Batches:
 
     def _made(self, name: str, filename: str, purpose: str, size: int) -> dict:
         made = {
-            "id": name, "object": "file", "bytes": size, "created_at": int(time.time()), "filename": filename, "purpose": purpose, "status": "processed",
+            "id": name, "object": "file", "bytes": size, "created_at": int(time.time()), "filename": filename, "purpose": purpose,
+            "status": "processed",
         }  # fmt: skip
         files.write_json(self._folder / "files" / f"{name}.json", made)
         return made
@@ -218,7 +219,8 @@ class Batches:
         said.sort(key=lambda line: order[line["custom_id"]])
         if status == "cancelled":
             missing = order.keys() - {line["custom_id"] for line in said}
-            said += [_unasked(batch["id"], name, "batch_cancelled", "This request was not executed: the batch was cancelled.") for name in sorted(missing)]
+            told = "This request was not executed: the batch was cancelled."
+            said += [_unasked(batch["id"], name, "batch_cancelled", told) for name in sorted(missing)]
         spoilt = batch["_number"] < self._faults.batches
         faults = self._faults if spoilt else Faults()
         if faults.expired:
@@ -283,8 +285,9 @@ def _spoilt(line: dict, faults: Faults) -> list[dict]:
     for fault in ("missing", "expired", "repeated", "differing"):
         until += getattr(faults, fault)
         if drawn < until:
-            expired = _unasked("", line["custom_id"], "batch_expired", "This request could not be executed before the completion window expired.")
-            return {"missing": [], "expired": [expired], "repeated": [line, line | {"id": "batch_req_again"}], "differing": [line, _other(line)]}[fault]
+            told = "This request could not be executed before the completion window expired."
+            expired, again = _unasked("", line["custom_id"], "batch_expired", told), line | {"id": "batch_req_again"}
+            return {"missing": [], "expired": [expired], "repeated": [line, again], "differing": [line, _other(line)]}[fault]
     return [line]
 
 
