@@ -99,7 +99,7 @@ class Budget:
             self._prices.cost(by.model, 0, 0)
         self.stop: str | None = None
         self._spent, self._reserved = _Sum(), _Sum()
-        self._freed = asyncio.Event()
+        self._freed, self._ended = asyncio.Event(), False
         folder = Path(config.run) / "attempts"
         self._slots = slots.Slots(folder, config.concurrency)
         self._account(folder)
@@ -146,6 +146,10 @@ class Budget:
     def _spend(self, sent: int, said: int, nano: int) -> None:
         self._spent.add(1, sent, said, nano)
 
+    @property
+    def currency(self) -> str:
+        return self._prices.currency
+
     def spent(self) -> Spent:
         """All calls of the run folder so far (of this process alone, and those lost, where no cap is set); none in flight."""
         it = self._spent
@@ -176,11 +180,16 @@ class Budget:
         return held
 
     async def hold(self, pair: Pair) -> Reservation | None:
-        """`reserve`, waiting as long as calls in flight may leave room; None once `stop` says why not."""
-        while (held := self.reserve(pair)) is None and not self.stop:
+        """`reserve`, waiting as long as calls in flight may leave room; None once `stop` says why not, or after `end`."""
+        while (held := self.reserve(pair)) is None and not self.stop and not self._ended:
             self._freed.clear()
             await self._freed.wait()
         return held
+
+    def end(self) -> None:
+        """Nobody waits any more."""
+        self._ended = True
+        self._freed.set()
 
     def _sentence(self, name: str) -> str:
         it, cap = self._spent, self._caps[name]

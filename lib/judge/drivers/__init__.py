@@ -79,7 +79,9 @@ def _failed(error: Exception) -> Outcome:
     late = any(isinstance(cause, TimeoutError) for cause in causes)
     # the SDK's aiohttp transport calls a dropped connection a timeout too; the first cause tells them apart
     late = late or (type(error).__name__ == "APITimeoutError" and not any(isinstance(cause, aiohttp.ClientError) for cause in causes))
-    return Outcome("timeout" if late and not unreached else "connection", detail=f"{type(error).__name__}: {error}", unreached=unreached)
+    none = 0 if unreached else None  # tokens: what was not sent used none
+    status, detail = "timeout" if late and not unreached else "connection", f"{type(error).__name__}: {error}"
+    return Outcome(status, detail=detail, input_tokens=none, output_tokens=none, unreached=unreached)
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:
