@@ -109,6 +109,23 @@ def test_a_query_of_thousands_of_words_is_exact():
     same(bm25.top(texts, queries), bm25_reference.top(texts, queries))
 
 
+def test_a_query_of_more_words_than_the_margin_knows_is_exact(large, monkeypatch):
+    texts, queries, removed, expected = large
+    monkeypatch.setattr(blocks, "_MOST", 10)
+    same(bm25.top(texts, queries, 101, removed), expected)
+    same(in_parts(texts, queries, 101, removed, [5000]), expected)
+
+
+@pytest.mark.parametrize("count", [1000, 4096, 9000])  # lists of up to 1,024 documents a block are short
+def test_documents_that_only_the_order_of_float32_sums_tells_apart_fall_to_the_lower_rows(count):
+    """Each document holds all words, some of them twice: their float64 keys are equal or nearly so, their float32 sums differ by some units."""
+    rng, words = np.random.default_rng(7), [f"w{i}" for i in range(40)]
+    texts = [" ".join([*words, *rng.choice(words, 13, replace=False)]) for _ in range(count)] + ["other words"] * 700
+    queries = [" ".join(words), " ".join(words[:17]), " ".join(rng.choice(words, 90))]
+    for k in (1, 3, 20, 100):
+        same(bm25.top(texts, queries, k), bm25_reference.top(texts, queries, k))
+
+
 few = st.lists(st.sampled_from(["a", "b", "c", "dd", "e"]), max_size=6).map(" ".join)
 
 

@@ -31,6 +31,7 @@ from lib.retrieval.tokenizer import Counts
 DENSE = 0.25  # a list of more than this share of a block's documents becomes a row
 QUERIES = 8192  # that are searched together: 4 kB a query
 _MOST = 2**20  # distinct words of a query up to which the margin is below 1/8
+_ANY = 2.0**40  # the margin beyond: a sum is no less than its largest term, so that only a sum of 0 is let go, and infinity times 0 would be no number
 
 
 class Blocks(NamedTuple):
@@ -129,7 +130,7 @@ def add(best: Heap, part: Ready, queries: Groups, weight: np.ndarray, row: int =
     k, blocks = best.doc.shape[1], part.blocks
     distinct = np.diff(queries.start)
     by_weight = np.lexsort((-weight, np.repeat(np.arange(len(distinct)), distinct)))  # heavy rows first: what is left then is small
-    margin = np.where(distinct <= _MOST, (distinct + 8) * 2.0**-23, np.inf).astype(np.float32)
+    margin = np.where(distinct <= _MOST, (distinct + 8) * 2.0**-23, _ANY).astype(np.float32)
     room = 2 * k + 56
 
     def some(first: int, last: int) -> None:
