@@ -17,7 +17,6 @@ import json
 import os
 import signal
 import sys
-import time
 from collections import Counter
 from pathlib import Path
 
@@ -27,6 +26,7 @@ from lib.judge.answers import Turn
 from lib.judge.breaker import Breaker
 from lib.judge.budget import Budget
 from lib.judge.pairs import Pair
+from lib.judge.progress import Progress, pairs_in
 from lib.judge.reply import Outcome
 from lib.judge.retry import Rule
 from lib.judge.turns import Config
@@ -38,6 +38,7 @@ _ROUNDS = 3  # of calls without an answer, before nobody is believed to be there
 _REFUSED = 10  # requests refused before the first valid reply that stop the run
 _SILENT = 20  # calls in a row that took too long, at least, before the server is believed to hang
 _BUSY = {429, 503}
+_HOLDS = 4  # doublings of the wait that holds all calls: 8 s at the default backoff
 
 
 class _Part:
@@ -69,7 +70,7 @@ class Run:
         self.budget = Budget(config, self.by)
         self.breaker = Breaker(config.bad_share, config.bad_window)
         self.driver = drivers.connect(config, key)
-        self.window = Window(config.concurrency)
+        self.window, self.progress = Window(config.concurrency), Progress()
         self.slots = asyncio.Semaphore(1)  # of pairs; the others come with the first reply
         self.met = False  # somebody answers at the url
         self.unheard = 0  # failed connections since the last reply, or call that connected
@@ -89,6 +90,7 @@ class Run:
     def _end(self) -> None:
         self.halt.set()
         self.window.end()
+        self.budget.end()
 
     async def close(self) -> None:
         await self.driver.close()
@@ -100,6 +102,7 @@ class Run:
             answers.history(self.config.run, name, store.SETS[self.config.set])
         try:
             for self.in_pass in range(1, self.config.passes + 1):
+                self.progress.begin(pairs_in(self.config, names))
                 parts = [_Part(name, store.path(self.config.run, self.config.set, name)) for name in names]
                 for part in parts:
                     await self._issue(render, part)
@@ -120,6 +123,7 @@ class Run:
             for pair, intent, turn in turns.owed(self.config, render, part.name):
                 if self.stop or self.halt.is_set():
                     break
+                self.progress.pair()
                 if turn is None or turn.in_pass != self.in_pass:
                     part.gaps = part.gaps or turn is not None
                     await asyncio.sleep(0)
@@ -193,8 +197,8 @@ class Run:
             part.append(self._row(pair, intent, number, outcome, self.budget.settle(held, outcome)))
             self.budget.clear(held)
             if outcome.status == "rate limited" or outcome.http in _BUSY and not outcome.stop:
-                asked_for = outcome.wait if outcome.http == 429 else None
-                self.window.busy(cuts, self._wait(pair.key, self.window.unserved, asked_for) if outcome.http == 429 else 0.0)
+                held_for = self._wait(pair.key, min(self.window.unserved, _HOLDS), outcome.wait)
+                self.window.busy(cuts, held_for if outcome.http == 429 else 0.0)
             elif outcome.http is not None:
                 self.window.served()
             return outcome
@@ -249,22 +253,13 @@ class Run:
         return {"set": self.config.set, "asked": self.asked, "calls": self.classes.total(), "by_class": by_class, "stopped": self.stop}
 
 
-def _spent(run: Run) -> str:
-    spent = run.budget.spent().cost
-    return "" if spent is None else f", {spent:,.2f} spent"
-
-
 async def _report(run: Run, seconds: float = 5.0) -> None:
-    started = time.monotonic()
     while True:
         await asyncio.sleep(seconds)
-        calls = run.classes.total()
         answered = sum(run.classes[name] for name in answers.VALID)
-        rate = calls / (time.monotonic() - started)
-        print(
-            f"judge {run.config.set} pass {run.in_pass}: {answered:,} answered in {calls:,} calls, {rate:.0f} a second, {run.window.flying} of {int(run.window.size)} in flight{_spent(run)}",
-            file=sys.stderr, flush=True,
-        )  # fmt: skip
+        line = run.progress.line(run.classes.total(), answered, run.budget.spent().cost, run.budget.currency)
+        flying = f"{run.window.flying} of {int(run.window.size)} in flight"
+        print(f"judge {run.config.set} pass {run.in_pass}: {line}, {flying}", file=sys.stderr, flush=True)
 
 
 async def _main(config: Config, key: str) -> tuple[dict, int]:
