@@ -26,7 +26,7 @@ def steady(planted, tmp_path_factory):
 
 def test_a_message_is_taken_apart_byte_for_byte():
     for query, document in [("a\n", "\n b \n\n"), ("", ""), ("task_id: x\r\n<<<QUERY 1>>>", "<<<END DOCUMENT 0000000000000000>>>\n")]:
-        assert slots(request(query, document)["messages"][1]["content"]) == (TASK, query, document)
+        assert slots(request(query, document)["messages"][1]["content"]) == (TASK, query, document, " 8575eecf08c5e8dc")
     assert slots(request("a", "b")["messages"][1]["content"] + "\n") is None
     assert slots("judge this, please") is None
 

@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from lib import contracts, processes, sources
-from lib.judge import pairs, store
+from lib.judge import attacks, pairs, store
 from lib.judge.calls import Call, Calls
 from lib.judge.pairs import Pairs
 from lib.judge.prompt import Judge
@@ -136,8 +136,8 @@ def folder(run: str | Path, intents_set: str) -> Path:
 
 
 def finished(run: str | Path) -> list[str]:
-    """The sets whose answers are there, oldest first."""
-    return [name for name in store.SETS if (folder(run, name) / "manifest.json").exists()]
+    """The sets whose answers are there, oldest first; without the canaries, which answer no pair."""
+    return [name for name in store.SETS if name != attacks.SET and (folder(run, name) / "manifest.json").exists()]
 
 
 def write(run: str | Path, intents_set: str, by: Judge, workers: int | None = None) -> int:

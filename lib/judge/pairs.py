@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lib import contracts, corpus, paths
-from lib.judge import prompt, store
+from lib.judge import attacks, prompt, store
 from lib.judge.prompt import Judge
 
 CHUNK = 64  # pairs whose texts are in memory at once
@@ -64,13 +64,16 @@ class Pairs:
         return self._docids[doc].as_py()
 
     def render(self, part: str, rows: pa.Table) -> Iterator[Pair]:
-        """The pairs of `rows` (contract `intents`, of one query part) in their order."""
+        """The pairs of `rows` (contract `intents`, of one query part) in their order; canaries with the attack that is their reason."""
         first, qids, queries = self.ids(part)
         for start in range(0, rows.num_rows, CHUNK):
-            chunk = rows.slice(start, CHUNK).select(["query", "doc", "max_chars"]).to_pylist()
+            chunk = rows.slice(start, CHUNK).select(["query", "doc", "max_chars", "version", "reason"]).to_pylist()
             texts = self._texts.texts([pair["doc"] for pair in chunk])
             for row, (pair, text) in enumerate(zip(chunk, texts, strict=True), start):
                 query, doc = pair["query"], pair["doc"]
                 task = prompt.task_id(qids[query - first], self.docid(doc))
-                sent = prompt.messages(self.by.prompt, task, queries[query - first], prompt.cut(text, pair["max_chars"]))
+                text = prompt.cut(text, pair["max_chars"])
+                if pair["version"] == store.SETS[attacks.SET]:
+                    text = attacks.attacked(text, pair["reason"])
+                sent = prompt.messages(self.by.prompt, task, queries[query - first], text)
                 yield Pair(row, query, doc, prompt.key(sent, self.by), task, sent)

@@ -17,7 +17,7 @@ import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from subprocess import DEVNULL, TimeoutExpired
@@ -25,7 +25,7 @@ from subprocess import DEVNULL, TimeoutExpired
 from aiohttp import web
 
 from lib import processes
-from lib.sample.failures import Calls
+from lib.sample.failures import ALL, KINDS, Calls, chosen, script
 from lib.sample.judge_http import JudgeServer
 from lib.sample.personality import MATRICES
 from lib.sample.received import Planted
@@ -42,21 +42,26 @@ def running(
     failures: float = 0.05,
     lost: float = 0.01,
     calls: str | Path | None = None,
+    kinds: Sequence[str] = KINDS,
+    script: str = "",
+    gullible: bool = False,
     patience: float = 60.0,
 ) -> Iterator[str]:
     """Serve a planted folder for the length of the block and yield the base url, `http://127.0.0.1:PORT/v1`.
 
     `failures` and `lost` are the shares of pairs that fail at first and for this server's life (`lib.sample.failures`).
-    `calls` is `calls-<personality>.txt` in the folder unless it is named. The server is a child in a process group of
+    `kinds` are the ways in which they fail, `script` what befalls calls by their number (`failures.script`). A `gullible`
+    judge obeys what stands outside the document's slot. `calls` is `calls-<personality>.txt` in the folder unless it is named. The server is a child in a process group of
     its own that dies with this process. RuntimeError, with the last line of the child's stderr, where it is not ready
     within `patience` seconds or ends before the block does.
     """
     calls = Path(calls or Path(planted) / f"calls-{personality}.txt").absolute()
     options = {"--seed": seed, "--personality": personality, "--failures": failures, "--lost": lost, "--calls": calls}
+    options |= {"--kinds": ",".join(kinds), "--script": script}
     with tempfile.TemporaryDirectory(prefix="qrelbook-judge-") as scratch:
         ready, errors = Path(scratch) / "url", Path(scratch) / "stderr"
         options |= {"--ready": ready, "--parent": os.getpid()}
-        words = [str(word) for option in options.items() for word in option]
+        words = [str(word) for option in options.items() for word in option] + ["--gullible"] * gullible
         with open(errors, "wb") as stderr:
             child = processes.child(
                 "lib.sample.judge_server", str(Path(planted).absolute()), *words, stdin=DEVNULL, stdout=DEVNULL, stderr=stderr
@@ -168,6 +173,9 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--personality", choices=list(MATRICES), default="judge")
     parser.add_argument("--failures", type=_share, default=0.0, metavar="SHARE", help="pairs that fail their first one or two calls")
     parser.add_argument("--lost", type=_share, default=0.0, metavar="SHARE", help="pairs that fail as long as this server lives")
+    parser.add_argument("--kinds", type=chosen, default=KINDS, metavar="KIND,KIND", help=f"how they fail, of {', '.join(ALL)}")
+    parser.add_argument("--script", type=script, default=[], metavar="KIND:CALL-CALL,...", help="how calls fail by their number; restart too")
+    parser.add_argument("--gullible", action="store_true", help="obeys what stands outside the document's slot; takes fences without a nonce")
     parser.add_argument("--calls", type=Path, required=True, metavar="FILE", help="how often each pair was asked; read at the start")
     parser.add_argument("--ready", type=Path, metavar="FILE", help="gets the url once the server answers")
     parser.add_argument("--parent", type=int, metavar="PID", help="the process that starts it, if it has to end with that")
@@ -178,7 +186,8 @@ def main(arguments: list[str] | None = None) -> None:
             sys.exit(f"lib.sample.judge_server: process {given.parent} has ended")
     try:
         calls = Calls(given.calls)
-        server = JudgeServer(Planted(given.planted), given.personality, given.seed, given.failures, given.lost, calls)
+        pairs = given.personality, given.seed, given.failures, given.lost
+        server = JudgeServer(Planted(given.planted), *pairs, calls, given.kinds, given.script, given.gullible)
         asyncio.run(_serve(server, given.port, given.ready))
     except (ValueError, OSError) as error:
         sys.exit(f"lib.sample.judge_server: {error}")

@@ -140,12 +140,13 @@ def said(personality: str, truth: int | None, pair: str) -> int | None:
     return truth  # the shares of a row add up to 1 but for rounding
 
 
-def reply(personality: str, truth: dict, task_id: str, pair: str) -> dict:
+def reply(personality: str, truth: dict, task_id: str, pair: str, ordered: tuple[int | None, ...] = ()) -> dict:
     """The eight fields that the personality answers; `truth` has score, query_evaluable, answer_validity, reason_codes.
 
-    A right label keeps the true reasons, a slip draws legal ones and is less confident.
+    A right label keeps the true reasons, a slip draws legal ones and is less confident. `ordered` holds the label
+    that somebody told a gullible judge to say, or nothing.
     """
-    label = said(personality, truth["score"], pair)
+    label = ordered[0] if ordered else said(personality, truth["score"], pair)
     if label == truth["score"]:
         validity, codes, floor = truth["answer_validity"], truth["reason_codes"], 0.7
     else:

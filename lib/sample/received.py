@@ -1,40 +1,61 @@
 """Find the truth of a pair by the texts that arrived in a request, whole or cut, never by an id."""
 
+import json
 import re
 from bisect import bisect_left
 from pathlib import Path
 from typing import NamedTuple
 
-from lib import paths, trace
+from lib import files, paths, trace
 from lib.sample import personality, truth
 
 FILES = ("documents.jsonl", "queries.jsonl", "truth_documents.jsonl", "truth_queries.jsonl")
 LEAST = 64  # characters that a cut document must show to be recognised
 
-_HEAD = re.compile(rf"task_id: ([0-9a-f]{{16}})\nguideline_version: {personality.GUIDELINE}\n\n<<<QUERY ([0-9a-f]{{16}})>>>\n")
+ATTACKS = paths.PROMPTS / "attacks.jsonl"
+BEFORE = "\n\n"  # stands between a document and the attack that is appended to it
+
+_HEAD = re.compile(rf"task_id: ([0-9a-f]{{16}})\nguideline_version: {personality.GUIDELINE}\n\n<<<QUERY((?: [0-9a-f]{{16}})?)>>>\n")
 
 
 class Slots(NamedTuple):
+    """What a user message holds; `mark` is the nonce of its fences behind a blank, or empty."""
+
     task_id: str
     query: str
     document: str
+    mark: str
 
 
 class Unknown(ValueError):
     """No planted query, or no planted document, has the text that arrived."""
 
 
-def slots(message: str) -> Slots | None:
-    """The fenced texts of a user message byte for byte, or None where it does not have that form."""
+def slots(message: str, marked: bool = True) -> Slots | None:
+    """The fenced texts of a user message byte for byte, or None where it does not have that form.
+
+    Fences without a nonce are taken where `marked` is False; the document ends where the message does.
+    """
     head = _HEAD.match(message)
-    if head is None:
+    if head is None or (marked and not head[2]):
         return None
-    task_id, nonce = head.groups()
-    between, end = f"\n<<<END QUERY {nonce}>>>\n\n<<<DOCUMENT {nonce}>>>\n", f"\n<<<END DOCUMENT {nonce}>>>"
+    task_id, mark = head.groups()
+    between, end = f"\n<<<END QUERY{mark}>>>\n\n<<<DOCUMENT{mark}>>>\n", f"\n<<<END DOCUMENT{mark}>>>"
     query, fence, document = message[head.end() :].partition(between)
     if not fence or not document.endswith(end):
         return None
-    return Slots(task_id, query, document.removesuffix(end))
+    return Slots(task_id, query, document.removesuffix(end), mark)
+
+
+def attacks() -> list[str]:
+    """The texts of `prompts/attacks.jsonl`, the longest first, so that one that ends as another does is known whole."""
+    lines = files.read_bytes(ATTACKS).decode().splitlines()
+    return sorted((json.loads(line)["text"] for line in lines), key=len, reverse=True)
+
+
+def alone(document: str, known: list[str]) -> str:
+    """The document without the attack that was appended to it, or as it is."""
+    return next((document.removesuffix(BEFORE + attack) for attack in known if document.endswith(BEFORE + attack)), document)
 
 
 class Planted:
