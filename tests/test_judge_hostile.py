@@ -102,12 +102,12 @@ def test_a_repeated_key_of_a_million_letters_makes_a_short_reason():
     assert len(caught.value.reason) < 200
 
 
-def test_show_escapes_what_a_terminal_obeys_or_cannot_print(tmp_path):
+def test_show_escapes_what_a_terminal_obeys_and_marks_what_has_no_utf8(tmp_path):
     run = pairs_of(tmp_path, ["a", "b"])
     said = "red \x1b[31m, bell \x07, back \x9b2J, turned \u202e, half \ud800, and é\nα"
     with serving(Script({"a": [content(None, refusal=said)], "b": [valid(1, rationale="\x1b]0;title\x07 α")]})) as url:
         ask(run, url, budget=1)
-    assert list(show.show(run, "q0", "d0"))[-2] == r"    red \x1b[31m, bell \x07, back \x9b2J, turned \u202e, half \ud800, and é α"
+    assert list(show.show(run, "q0", "d0"))[-2] == r"    red \x1b[31m, bell \x07, back \x9b2J, turned \u202e, half �, and é α"
     assert r"    \x1b]0;title\x07 α" in show.show(run, "q0", "d1")
 
 

@@ -59,7 +59,7 @@ def _routed(run: Path, part: str, query: int, doc: int) -> list[dict]:
 
 
 def _plain(text: str) -> str:
-    """On one line, with what a terminal obeys (controls, marks of direction) or cannot print (lone surrogates) as its escape."""
+    """On one line, with what a terminal obeys (controls, marks of direction) as its escape."""
     return "".join(
         character.encode("unicode_escape").decode() if unicodedata.category(character) in ("Cc", "Cf", "Cs") else character
         for character in " ".join(text.split())
