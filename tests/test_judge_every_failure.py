@@ -79,6 +79,7 @@ def test_every_failure_has_its_class_and_every_call_that_reached_the_server_is_w
     assert {row["answer"] for row in told} & set(wanted) and all(row["score"] is None for row in told if row["answer"] != "ok")
 
 
+@pytest.mark.slow  # each stop starts another client
 def test_quota_and_no_access_stop_the_run_and_are_no_call_of_a_pair_s_budget(run):
     stops = 0
     with judge_server.running(run / "planted", failures=0.04, lost=0, kinds=STOPPING) as url:
