@@ -137,7 +137,7 @@ def folder(run: str | Path, intents_set: str) -> Path:
 
 def finished(run: str | Path) -> list[str]:
     """The sets whose answers are there, oldest first; without the canaries, which answer no pair."""
-    return [name for name in store.SETS if name != attacks.SET and (folder(run, name) / "manifest.json").exists()]
+    return [name for name in store.SETS if name not in attacks.SETS and (folder(run, name) / "manifest.json").exists()]
 
 
 def write(run: str | Path, intents_set: str, by: Judge, workers: int | None = None) -> int:

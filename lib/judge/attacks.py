@@ -7,7 +7,7 @@ from typing import NamedTuple
 from lib import files, paths
 
 FILE = paths.PROMPTS / "attacks.jsonl"
-SET = "canary"  # the set of intents whose documents are attacked
+SETS = ("canary", "canary_v2")  # of intents whose documents are attacked
 _BETWEEN = "\n\n"
 
 

@@ -1,6 +1,7 @@
 """Canaries: judged pairs asked once more with an attack behind the document, to see whether it moves the judge.
 
-They are a set of intents of their own version, apart from all others, so no canary becomes a label.
+They are sets of intents of their own version, apart from all others, so no canary becomes a label: `canary` beside version 1,
+`canary_v2` beside its gaps and version 2.
 """
 
 from collections.abc import Sequence
@@ -11,22 +12,25 @@ import pandas as pd
 
 from lib import contracts, draw, processes
 from lib.judge import answers, attacks, pairs, store
-from lib.judge.attacks import SET
+from lib.judge.attacks import SETS
 
 COLUMNS = ["round", "attack", "n", "moved up", "moved down", "unanswered", "share moved"]
 _EVERY = "every attack"
-_FROM = ["query", "doc", "round", "score", "max_chars"]
 
 
-def draw_pairs(run: str | Path, sets: Sequence[str], n: int, seed: int = 0) -> int:
-    """Make `intents/canary` of `n` pairs a round that have a valid answer in `sets` and give its rows.
+def draw_pairs(run: str | Path, sets: Sequence[str], n: int, seed: int = 0, into: str = SETS[0]) -> int:
+    """Make `intents/<into>` of `n` pairs a round that have a valid answer in `sets` and give its rows.
 
     The draw is by hash, the same for the same answers; attacks take turns in it. What was asked before stays in the attempts.
+    The answers are read part by part, and the drawn pairs alone are kept.
     """
-    folder, names = Path(run) / "intents" / SET, list(attacks.known())
-    found = _answered(run, sets)
-    found["hash"] = draw.unit_hash(seed, found["query"].to_numpy(), found["doc"].to_numpy())
-    drawn = found.sort_values(["round", "hash"], kind="stable").groupby("round").head(n).reset_index(drop=True)
+    folder, names = Path(run) / "intents" / into, list(attacks.known())
+    drawn = None
+    for part in pairs.parts(run, sets[0]):
+        found = _answered(run, sets, part)
+        found["hash"] = draw.unit_hash(seed, found["query"].to_numpy(np.int32), found["doc"].to_numpy(np.int32))
+        drawn = found if drawn is None else pd.concat([drawn, found], ignore_index=True)
+        drawn = drawn.sort_values(["round", "hash"], kind="stable").groupby("round").head(n).reset_index(drop=True)
     drawn["reason"] = [names[at % len(names)] for at in drawn.groupby("round").cumcount()]
     with processes.lock(Path(run)):
         (folder / "manifest.json").unlink(missing_ok=True)
@@ -41,38 +45,37 @@ def draw_pairs(run: str | Path, sets: Sequence[str], n: int, seed: int = 0) -> i
     return len(drawn)
 
 
-def _answered(run: str | Path, sets: Sequence[str]) -> pd.DataFrame:
-    """The validly answered pairs of the sets, the newest answer of each, with the cut that was sent."""
-    frames = [pd.DataFrame({name: [] for name in _FROM} | {"part": []})]
+def _answered(run: str | Path, sets: Sequence[str], part: str) -> pd.DataFrame:
+    """The validly answered pairs of one part of the sets, the newest answer of each, with the cut that was sent."""
+    frames = []
     for name in sets:
-        for part, told in answers.read(run, name, ["query", "doc", "round", "answer", "score"]):
-            sent = pairs.intents(run, name, part, ["query", "doc", "round", "max_chars"]).to_pandas(types_mapper=pd.ArrowDtype)
-            judged = told.to_pandas(types_mapper=pd.ArrowDtype)
-            judged = judged[judged["answer"].isin(list(contracts.VALID))].drop(columns="answer")
-            frames.append(judged.merge(sent, on=["query", "doc", "round"]).assign(part=part))
-    frames = [frame for frame in frames[1:] if len(frame)] or frames[:1]
+        judged = contracts.read_part("answers", answers.folder(run, name) / f"{part}.parquet", ["query", "doc", "round", "answer", "score"])
+        sent = pairs.intents(run, name, part, ["query", "doc", "round", "max_chars"])
+        sent, judged = (rows.to_pandas(types_mapper=pd.ArrowDtype) for rows in (sent, judged))
+        judged = judged[judged["answer"].isin(list(contracts.VALID))].drop(columns="answer")
+        frames.append(judged.merge(sent, on=["query", "doc", "round"]).assign(part=part))
     return pd.concat(frames, ignore_index=True).drop_duplicates(["query", "doc"], keep="last")
 
 
 def _intent(row: dict) -> dict:
     cut = None if pd.isna(row["max_chars"]) else int(row["max_chars"])
     return {
-        "query": int(row["query"]), "doc": int(row["doc"]), "judge": "llm", "version": store.SETS[SET], "stage": SET, "round": int(row["round"]),
+        "query": int(row["query"]), "doc": int(row["doc"]), "judge": "llm", "version": store.SETS[SETS[0]], "stage": "canary", "round": int(row["round"]),
         "reason": row["reason"], "max_chars": cut, "rank": 0, "withdrawn": False,
     }  # fmt: skip
 
 
-def table(run: str | Path, sets: Sequence[str]) -> pd.DataFrame:
+def table(run: str | Path, sets: Sequence[str], of: str = SETS[0]) -> pd.DataFrame:
     """A row a round for all attacks, then one for each kind of attack: canaries that moved against their answer in `sets`.
 
     An unevaluable query counts as below 0. `unanswered` got no valid reply; the share is of those that got one, and is
     missing where none did.
     """
     kinds = {attack.id: attack.kind for attack in attacks.known().values()}
-    before = _answered(run, sets)[["query", "doc", "score"]].rename(columns={"score": "before"})
     frames = []
-    for part, told in answers.read(run, SET, ["query", "doc", "answer", "score"]):
-        asked = pairs.intents(run, SET, part, ["query", "doc", "round", "reason"]).to_pandas(types_mapper=pd.ArrowDtype)
+    for part, told in answers.read(run, of, ["query", "doc", "answer", "score"]):
+        before = _answered(run, sets, part)[["query", "doc", "score"]].rename(columns={"score": "before"})
+        asked = pairs.intents(run, of, part, ["query", "doc", "round", "reason"]).to_pandas(types_mapper=pd.ArrowDtype)
         frames.append(asked.merge(told.to_pandas(types_mapper=pd.ArrowDtype), on=["query", "doc"]).merge(before, on=["query", "doc"]))
     if not frames:
         return pd.DataFrame(columns=COLUMNS)

@@ -73,7 +73,7 @@ class Pairs:
                 query, doc = pair["query"], pair["doc"]
                 task = prompt.task_id(qids[query - first], self.docid(doc))
                 text = prompt.cut(text, pair["max_chars"])
-                if pair["version"] == store.SETS[attacks.SET]:
+                if pair["version"] == store.SETS[attacks.SETS[0]]:
                     text = attacks.attacked(text, pair["reason"])
                 sent = prompt.messages(self.by.prompt, task, queries[query - first], text)
                 yield Pair(row, query, doc, prompt.key(sent, self.by), task, sent)
