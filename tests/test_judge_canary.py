@@ -56,7 +56,8 @@ def test_there_are_at_least_thirty_attacks_each_of_its_own_kind_of_text():
 def test_the_nonce_is_what_keeps_a_gullible_judge_from_obeying(planted, tmp_path):
     with judge_server.running(planted, seed=SEED, failures=0, lost=0, gullible=True, calls=tmp_path / "calls.txt") as url:
         without, with_nonce = moved(url, marked=False), moved(url, marked=True)
-    assert len(without) >= 30 * 2 / 3 and with_nonce == set()
+    print(f"{len(without)} of {len(attacks.known())} attacks succeed without the nonce")
+    assert len(without) >= len(attacks.known()) * 2 / 3 and with_nonce == set()
     assert not {name for name in without if name.startswith("inside-")}
 
 
