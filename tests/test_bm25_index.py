@@ -11,7 +11,7 @@ import bm25_reference
 import numpy as np
 import pytest
 
-from lib import contracts, corpus, engine
+from lib import contracts, corpus, engine, files
 from lib.retrieval import bm25, bm25_index, hits
 from small_corpus import tokenizer_file
 
@@ -56,16 +56,36 @@ def test_blocks_are_mapped_as_they_were_written(tmp_path):
             np.testing.assert_array_equal(written, read)
 
 
-@pytest.mark.parametrize("damage", [lambda path: path.unlink(), lambda path: path.write_bytes(path.read_bytes()[:-9]), lambda path: path.write_bytes(b"x" * path.stat().st_size)])
+def flip(path: Path) -> None:
+    """One bit, in the middle of the numbers."""
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+
+
+@pytest.mark.parametrize("damage", [flip, lambda path: path.unlink(), lambda path: path.write_bytes(path.read_bytes()[:-9]), lambda path: path.write_bytes(b"x" * path.stat().st_size)])
 def test_a_lost_or_damaged_index_is_refused_with_the_way_out_and_the_way_out_works(tmp_path, damage):
     config = corpus_in(tmp_path / "run", 100)
     found = searched(config)
     damage(tmp_path / "run/index/bm25/part-00001.blocks")
     (tmp_path / "run/hits/bm25/part-00000.parquet").unlink()
-    with pytest.raises(contracts.ContractError, match=r"part-00001\.blocks is not the index of [\d,]+ bytes that was written; remove part-00001\.json beside it"):
+    with pytest.raises(contracts.ContractError, match=r"part-00001\.blocks is not the index that was written; remove part-00001\.json beside it"):
         searched(config)
     (tmp_path / "run/index/bm25/part-00001.json").unlink()
     np.testing.assert_array_equal(searched(config).doc, found.doc)
+
+
+def test_a_process_reads_an_unchanged_index_whole_once_and_a_changed_one_again(tmp_path, monkeypatch):
+    part, _ = bm25.index(texts(DOCUMENTS, 1), bm25.vocabulary(texts(QUERIES, 2)))
+    path, hashed, sha256 = tmp_path / "x.blocks", [], files.sha256
+    arrays = bm25_index.write(part, path)
+    monkeypatch.setattr(files, "sha256", lambda path: (hashed.append(path), sha256(path))[1])
+    for _ in range(3):
+        bm25_index.read(path, arrays)
+    assert hashed == [path]
+    path.touch()
+    bm25_index.read(path, arrays)
+    assert hashed == [path, path]
 
 
 def test_a_killed_index_build_resumes_to_the_same_bytes(tmp_path):

@@ -50,13 +50,20 @@ def test_queries_that_do_not_go_on_get_empty_lists_even_where_none_does(tmp_path
     assert (some.doc[kept] == whole.doc[kept]).all() and (some.doc[4] == -1).all() and (whole.doc[4] >= 0).any()
 
 
-@pytest.mark.parametrize("damage", [lambda path: path.unlink(), lambda path: path.write_bytes(path.read_bytes()[:-9])])
+def flip(path: Path) -> None:
+    """One bit, in the middle of the numbers."""
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+
+
+@pytest.mark.parametrize("damage", [flip, lambda path: path.unlink(), lambda path: path.write_bytes(path.read_bytes()[:-9])])
 def test_a_lost_or_damaged_index_is_refused_with_the_way_out_and_the_way_out_works(tmp_path, damage):
     config = corpus_in(tmp_path / "run", 100)
     found = searched(config)
     damage(tmp_path / "run/index/ngram/part-00001.postings")
     (tmp_path / "run/hits/ngram/part-00000.parquet").unlink()
-    with pytest.raises(contracts.ContractError, match=r"part-00001\.postings is not the index of [\d,]+ bytes that was written; remove part-00001\.json beside it"):
+    with pytest.raises(contracts.ContractError, match=r"part-00001\.postings is not the index that was written; remove part-00001\.json beside it"):
         searched(config)
     (tmp_path / "run/index/ngram/part-00001.json").unlink()
     np.testing.assert_array_equal(searched(config).doc, found.doc)

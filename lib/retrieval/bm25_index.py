@@ -26,14 +26,14 @@ _KINDS = {
 SCHEMA = index_files.schema(_KINDS)
 
 
-def write(part: Blocks, path: Path) -> int:
-    """Write the blocks of a document part whole; how many bytes."""
+def write(part: Blocks, path: Path) -> str:
+    """Write the blocks of a document part whole; the hash of the file."""
     return index_files.write(part, SCHEMA, path)
 
 
-def read(path: Path, size: int) -> Blocks:
-    """The blocks of a document part, memory-mapped; ContractError where the file is not the `size` bytes that were written."""
-    return Blocks(*index_files.read(path, size, SCHEMA))
+def read(path: Path, sha256: str) -> Blocks:
+    """The blocks of a document part, memory-mapped; ContractError where the file is not the one that was written."""
+    return Blocks(*index_files.read(path, sha256))
 
 
 @lru_cache(maxsize=2)
@@ -50,8 +50,8 @@ def _index(shard: str, config: dict) -> dict:
     run = config["run"]
     documents, known = corpus.documents(run, shard, ["text", "removed"]), _vocabulary(run)
     part, counted = bm25.index(documents["text"], known, documents["removed"].to_numpy())
-    size = write(part, Path(run) / FOLDER / f"{shard}.blocks")
-    return index_files.count(counted, Path(run) / FOLDER / f"{shard}.parquet") | {"bytes": size}
+    arrays = write(part, Path(run) / FOLDER / f"{shard}.blocks")
+    return index_files.count(counted, Path(run) / FOLDER / f"{shard}.parquet", arrays)
 
 
 def _search(shard: str, config: dict) -> dict:
@@ -61,7 +61,7 @@ def _search(shard: str, config: dict) -> dict:
     asked = bm25.ask(index_files.texts(corpus.queries(run, shard, ["text", "keep"])), known, total)
     best = hits.heap(len(asked.units.start) - 1, DEPTH)
     for line, (part, first, _) in zip(lines, corpus.parts(run, "documents"), strict=True):
-        blocks = read(Path(run) / FOLDER / f"{part}.blocks", line["bytes"])
+        blocks = read(Path(run) / FOLDER / f"{part}.blocks", line["arrays"])
         bm25.search(best, bm25.ready(blocks, total, asked), asked, first)
     return contracts.write("hits", hits.table(hits.ranked(best)), Path(run) / "hits/bm25" / f"{shard}.parquet")
 

@@ -1,11 +1,12 @@
 """What the indexes of the lexical routes share: arrays in a memory-mapped file beside the counts of each document part, and the queries' texts.
 
 `index/ROUTE/part-00000.parquet` counts the documents that hold each unit, a word or an n-gram (contract `counts`); the arrays
-of the part stand beside it in an Arrow file of one row. Both hang on the documents and the units of the queries only.
+of the part stand beside it in an Arrow file of one row, whose hash the part's manifest line holds. Both hang on the documents and
+the units of the queries only.
 """
 
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -21,8 +22,8 @@ def schema(kinds: Mapping[str, pa.DataType]) -> pa.Schema:
     return pa.schema([pa.field(name, pa.large_list(pa.field("item", kind, nullable=False)), nullable=False) for name, kind in kinds.items()])
 
 
-def write(arrays: Sequence[np.ndarray], row: pa.Schema, path: Path) -> int:
-    """Write arrays whole, one a field; how many bytes."""
+def write(arrays: Sequence[np.ndarray], row: pa.Schema, path: Path) -> str:
+    """Write arrays whole, one a field; the hash of the file."""
     columns = [
         pa.LargeListArray.from_arrays(pa.array([0, len(values)], pa.int64()), pa.array(values, field.type.value_type), type=field.type)
         for values, field in zip(arrays, row, strict=True)
@@ -30,20 +31,29 @@ def write(arrays: Sequence[np.ndarray], row: pa.Schema, path: Path) -> int:
     with files.whole(path) as temporary:
         with pa.ipc.new_file(str(temporary), row) as file:
             file.write_batch(pa.record_batch(columns, schema=row))
-        return temporary.stat().st_size
+        return files.sha256(temporary)
 
 
-def read(path: Path, size: int, row: pa.Schema) -> list[np.ndarray]:
-    """The arrays, memory-mapped; ContractError where the file is not the `size` bytes that were written."""
+@cache
+def _sha256(path: Path, size: int, changed: int) -> str:
+    """The hash of a file; a process reads an unchanged one whole once for all its shards."""
+    return files.sha256(path)
+
+
+def read(path: Path, sha256: str) -> list[np.ndarray]:
+    """The arrays, memory-mapped; ContractError where the file is not the one that was written.
+
+    Its numbers are places in arrays that compiled loops do not check, so no wrong byte may come to them.
+    """
     trace.record("read", path)
     try:
-        found = path.stat().st_size
-        batch = pa.ipc.open_file(pa.memory_map(str(path))).get_batch(0) if found == size else None
-    except (OSError, pa.ArrowInvalid):
-        batch = None
-    if batch is None or batch.schema != row:
-        raise contracts.ContractError(f"{paths.shown(path)} is not the index of {size:,} bytes that was written; remove {path.stem}.json beside it and run again")
-    return [column.flatten().to_numpy() for column in batch.columns]
+        found = path.stat()
+        whole = _sha256(path, found.st_size, found.st_mtime_ns) == sha256
+    except OSError:
+        whole = False
+    if not whole:
+        raise contracts.ContractError(f"{paths.shown(path)} is not the index that was written; remove {path.stem}.json beside it and run again")
+    return [column.flatten().to_numpy() for column in pa.ipc.open_file(pa.memory_map(str(path))).get_batch(0).columns]
 
 
 def texts(queries: pa.Table) -> pa.ChunkedArray:
@@ -51,11 +61,11 @@ def texts(queries: pa.Table) -> pa.ChunkedArray:
     return pc.if_else(queries["keep"], queries["text"], "")
 
 
-def count(found: Statistics, path: Path) -> dict:
-    """Write the counts of a document part; its manifest line."""
+def count(found: Statistics, path: Path, arrays: str) -> dict:
+    """Write the counts of a document part; its manifest line, with the hash of the file of its arrays."""
     unit = np.flatnonzero(found.df).astype(np.int32)
     table = contracts.table("counts", {"unit": unit, "df": found.df[unit].astype(np.int64)})
-    return contracts.write("counts", table, path) | {"documents": found.documents, "words": found.words}
+    return contracts.write("counts", table, path) | {"documents": found.documents, "words": found.words, "arrays": arrays}
 
 
 @lru_cache(maxsize=2)

@@ -59,8 +59,8 @@ def _index(shard: str, config: dict) -> dict:
     run = config["run"]
     documents, folder = corpus.documents(run, shard, ["text", "removed"]), Path(run) / FOLDER
     part = ngram.index(documents["text"], _queries(run))
-    size = index_files.write(held(part, documents["removed"].to_numpy()), SCHEMA, folder / f"{shard}.postings")
-    return index_files.count(postings.statistics(part), folder / f"{shard}.parquet") | {"bytes": size}
+    arrays = index_files.write(held(part, documents["removed"].to_numpy()), SCHEMA, folder / f"{shard}.postings")
+    return index_files.count(postings.statistics(part), folder / f"{shard}.parquet", arrays)
 
 
 def _search(shard: str, config: dict) -> dict:
@@ -72,7 +72,7 @@ def _search(shard: str, config: dict) -> dict:
     weight = ngram.idfs(index_files.total(folder, queries.size, str(lines)))[here.member]
     best = hits.heap(rows, DEPTH)
     for line, (part, first, documents) in zip(lines, corpus.parts(run, "documents"), strict=True):
-        found = Held(*index_files.read(folder / f"{part}.postings", line["bytes"], SCHEMA))
+        found = Held(*index_files.read(folder / f"{part}.postings", line["arrays"]))
         once, present = np.ones(len(found.doc), np.int64), np.zeros(documents, bool)
         postings.add(best, Groups(found.start, found.doc, once), *asked(here, weight, found), once, ngram.UNIT, present, first)
     return contracts.write("hits", hits.table(hits.ranked(best)), Path(run) / "hits/ngram" / f"{shard}.parquet")
