@@ -223,6 +223,23 @@ def test_an_encoder_that_cannot_be_read_or_reads_less_is_refused_before_a_child_
             encode.write(given | {"encoder": str(qwen)} | change)
 
 
+@pytest.mark.parametrize("text", ["[]", "null", "3"])
+def test_a_configuration_that_is_no_object_is_refused(tmp_path, text):
+    (tmp_path / "config.json").write_text(text)
+    with pytest.raises(ValueError, match="config.json is no JSON object; put the model's own file back"):
+        model_folder.positions(tmp_path)
+
+
+def test_the_positions_are_a_whole_number_of_the_configuration_or_of_its_text_part_or_none(tmp_path):
+    for text, most in (('{"max_position_embeddings": 512}', 512), ('{"text_config": {"max_position_embeddings": 7}}', 7), ('{"text_config": null}', None), ("{}", None)):
+        (tmp_path / "config.json").write_text(text)
+        assert model_folder.positions(tmp_path) == most
+    for text, said in (('{"max_position_embeddings": "512"}', "'512'"), ('{"text_config": [512]}', r"\[512\]"), ('{"text_config": {"max_position_embeddings": 5.5}}', "5.5")):
+        (tmp_path / "config.json").write_text(text)
+        with pytest.raises(ValueError, match=f"config.json says {said} for max_position_embeddings or text_config; put the model's own file back"):
+            model_folder.positions(tmp_path)
+
+
 def test_weights_that_lack_a_matrix_are_refused(tmp_path):
     from safetensors.torch import load_file, save_file
 

@@ -251,12 +251,27 @@ def test_rank_in_gives_the_place_of_each_document_and_0_where_the_route_lacks_it
         ({"dense": 2, "bm25": -1}, r"the weights are {'bm25': -1}; give whole numbers from 0"),
         ({"dense": 2, "bm25": 0.5}, r"{'bm25': 0.5}"),
         ({"dense": True, "bm25": 1}, r"{'dense': True}"),
+        ({"dense": 2, "bm25": float("nan")}, r"the weights are {'bm25': nan}; give whole numbers"),
+        ({"dense": 2, "bm25": float("inf")}, r"{'bm25': inf}"),
+        ({"dense": 2, "bm25": None}, r"{'bm25': None}"),
         ({"dense": 0, "bm25": 0}, "one of them above 0"),
     ],
 )
 def test_weights_that_do_not_fit_are_refused(weights, message):
     with pytest.raises(ValueError, match=message):
         fusion.weighted_rrf({"dense": hits([1]), "bm25": hits([2])}, weights)
+
+
+@pytest.mark.parametrize("k", [float("nan"), float("inf"), None, -1, 0.5, True])
+def test_a_k_that_is_no_whole_number_from_0_is_refused(k):
+    with pytest.raises(ValueError, match=f"k is {k}; give a whole number from 0"):
+        fusion.weighted_rrf({"dense": hits([1])}, {"dense": 2}, k)
+
+
+def test_whole_numbers_of_any_type_are_weights():
+    expected = fusion.weighted_rrf({"dense": hits([1, 4]), "bm25": hits([2])}, {"dense": 2, "bm25": 1}, 60)
+    found = fusion.weighted_rrf({"dense": hits([1, 4]), "bm25": hits([2])}, {"dense": 2.0, "bm25": np.int64(1)}, np.float64(60))
+    assert [column.tobytes() for column in found] == [column.tobytes() for column in expected]
 
 
 def test_routes_of_different_queries_are_refused():

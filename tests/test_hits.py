@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from lib.retrieval import hits
+from lib.retrieval import bm25, dense, fusion, hits, ngram
 
 
 def by_sorting(best: hits.Heap) -> hits.Hits:
@@ -26,6 +26,17 @@ def test_lists_are_the_entries_by_score_then_row_in_whatever_order_they_stand(k,
     assert found.doc.dtype == np.int32 and found.score.dtype == np.float32 and (found.doc[:, -1] >= 0).any()
     np.testing.assert_array_equal(best.doc, kept[0])
     np.testing.assert_array_equal(best.score, kept[1])
+
+
+@pytest.mark.parametrize("threads", [0, -1])
+def test_less_than_one_thread_is_refused(threads):
+    for route in (bm25, ngram):
+        with pytest.raises(ValueError, match=f"threads is {threads}; give at least 1"):
+            route.top(["a b"], ["a"], 1, threads=threads)
+    with pytest.raises(ValueError, match=f"threads is {threads}; give at least 1"):
+        dense.top(np.ones((1, 2)), np.ones((1, 2)), 1, threads=threads)
+    with pytest.raises(ValueError, match=f"threads is {threads}; give at least 1"):
+        fusion.best_rank({"dense": hits.none(1, 1)}, threads=threads)
 
 
 def test_no_queries_have_no_lists():

@@ -68,6 +68,8 @@ def test_arrow_texts_are_read_where_they_lie(kind):
 def test_a_null_is_refused_with_its_row():
     with pytest.raises(ValueError, match="row 1 of the texts is null; an empty text is ''"):
         tokenizer.of(pa.array(["a", None]))
+    with pytest.raises(ValueError, match="row 1 of the texts is None; a text is a str, an empty one is ''"):
+        tokenizer.of(["a", None])
 
 
 @settings(max_examples=200, deadline=None)

@@ -78,6 +78,12 @@ def _fused(routes: Mapping[str, Hits], weights: Mapping[str, int], k: int, depth
     return fused
 
 
+def _is_whole(number) -> bool:
+    """Whether it is a whole number from 0; NaN, infinity, None and True are none."""
+    whole = isinstance(number, (int, np.integer)) or isinstance(number, (float, np.floating)) and number.is_integer()
+    return whole and not isinstance(number, bool) and number >= 0
+
+
 def weighted_rrf(routes: Mapping[str, Hits], weights: Mapping[str, int], k: int = 60, depth: int = 20, threads: int = 1) -> Fused:
     """Fuse the routes of each query by weighted reciprocal rank.
 
@@ -89,10 +95,10 @@ def weighted_rrf(routes: Mapping[str, Hits], weights: Mapping[str, int], k: int 
     """
     if set(weights) != set(routes):
         raise ValueError(f"the weights name {sorted(weights)} and the routes are {sorted(routes)}; give one weight for each route")
-    wrong = {name: weight for name, weight in weights.items() if isinstance(weight, bool) or int(weight) != weight or weight < 0}
+    wrong = {name: weight for name, weight in weights.items() if not _is_whole(weight)}
     if wrong or not any(weights.values()):
         raise ValueError(f"the weights are {wrong or dict(weights)}; give whole numbers from 0, one of them above 0")
-    if int(k) != k or k < 0:
+    if not _is_whole(k):
         raise ValueError(f"k is {k}; give a whole number from 0")
     return _fused(routes, weights, int(k), depth, threads)
 

@@ -71,6 +71,8 @@ def none(queries: int, k: int) -> Hits:
 
 def in_threads(search: Callable[[int, int], None], queries: int, threads: int) -> None:
     """Run `search(first, last)` over ranges of the queries; the ranges write to different rows."""
+    if threads < 1:
+        raise ValueError(f"threads is {threads}; give at least 1")
     if threads == 1:
         search(0, queries)
         return

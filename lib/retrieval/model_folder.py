@@ -38,15 +38,22 @@ def config(folder: str | Path, name: str = "config.json") -> dict:
     if not path.is_file():
         return {}
     try:
-        return json.loads(files.read_bytes(path))
+        found = json.loads(files.read_bytes(path))
     except ValueError as error:
         raise ValueError(f"{paths.shown(path)} is no JSON ({error}); put the model's own file back") from error
+    if not isinstance(found, dict):
+        raise ValueError(f"{paths.shown(path)} is no JSON object; put the model's own file back")
+    return found
 
 
 def positions(folder: str | Path) -> int | None:
     """How many tokens the model can tell the places of; None where its configuration does not say."""
     known = config(folder)
-    return known.get("max_position_embeddings") or known.get("text_config", {}).get("max_position_embeddings")
+    inner = known.get("text_config")
+    found = known.get("max_position_embeddings") or (inner.get("max_position_embeddings") if isinstance(inner, dict) else inner)
+    if not isinstance(found, int | None):
+        raise ValueError(f"{paths.shown(paths.source(folder) / 'config.json')} says {found!r} for max_position_embeddings or text_config; put the model's own file back")
+    return found
 
 
 def pooling(folder: str | Path) -> str | None:

@@ -62,6 +62,8 @@ def read_queries(texts: Documents, n: int = N, threads: int = 1) -> Queries:
     """Number the n-grams of the queries; a query of fewer than n words has none and finds nothing."""
     if n < 1:
         raise ValueError(f"n is {n}; an n-gram has at least 1 word")
+    if threads < 1:
+        raise ValueError(f"threads is {threads}; give at least 1")
     known, word, length = tokenizer.numbered(tokenizer.of(texts), threads)
     first = np.concatenate([np.zeros(1, np.int64), np.cumsum(length)])
     windows = int(np.maximum(length - n + 1, 0).sum())

@@ -84,6 +84,9 @@ def of(texts: Sequence[str] | pa.Array | pa.ChunkedArray) -> Texts:
         return _joined(data, np.concatenate([np.empty(0, np.int64), *(np.diff(part.start) for part in parts)]))
     if isinstance(texts, pa.Array):
         return _of_arrow(texts)
+    for row, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise ValueError(f"row {row} of the texts is {text!r}; a text is a str, an empty one is ''")
     # a lone surrogate is no UTF-8; passed through it ends a word, as it does in a str
     encoded = [text.encode("utf-8", "surrogatepass") for text in texts]
     return _joined([np.frombuffer(b"".join(encoded), np.uint8)], np.fromiter(map(len, encoded), np.int64, len(encoded)))
