@@ -204,6 +204,20 @@ def test_routes_without_a_place_or_without_queries_give_empty_lists():
         assert fused.doc.shape == (shape[0], 20) and (fused.doc == -1).all() and (fused.score == 0).all()
 
 
+@pytest.mark.parametrize(
+    ("fitting", "beyond"),
+    [
+        ((4, 10, 1, 10), (5, 10, 1, 10)),  # routes, of which a word holds the ranks of 4
+        ((1, 2**16 - 1, 1, 2**16), (1, 2**16, 1, 2**16)),  # places, whose ranks have 16 bits
+        ((1, 1, 2**53 - 1, 2), (1, 1, 2**53, 2)),  # the numerator
+        ((1, 1, 1, 2**53 - 1), (1, 1, 1, 2**53)),  # the denominator
+        ((2, 1, 2**15 - 1, 2**16), (2, 1, 2**15, 2**16)),  # their product
+    ],
+)
+def test_each_limit_alone_sends_a_fusion_to_python(fitting, beyond):
+    assert fusion_kernel.fits(*fitting) and not fusion_kernel.fits(*beyond)
+
+
 @pytest.mark.parametrize(("routes", "weight", "k"), [(6, 1, 60), (5, 1, 1), (3, 1, 10**6), (3, 10**9, 60), (2, 10**17, 60)])
 def test_numbers_beyond_int64_give_the_same_exact_order(routes, weight, k):
     rng = np.random.default_rng(4)
