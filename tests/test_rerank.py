@@ -69,6 +69,16 @@ def test_the_short_pairs_of_dense_ranks_6_to_20_are_scored_source_pages_too(conf
     assert score[0, 6] > score[0, 7] > 0  # "the cat 6" holds the query's number
 
 
+@pytest.mark.parametrize("batch", [7, 512])
+def test_each_pair_has_the_score_of_its_own_texts(config, batch, monkeypatch):
+    monkeypatch.setattr(rerank, "BATCH", batch)
+    engine.map(rerank.pairs, config)
+    table = contracts.read("rerank", f"{config['run']}/rerank")
+    texts = corpus.all_queries(config["run"], ["text"]), corpus.all_documents(config["run"], ["text"])
+    own = [known["text"].take(table[name]).to_pylist() for name, known in zip(("query", "doc"), texts, strict=True)]
+    assert table["score"].to_pylist() == rerank.overlap(*own).tolist() and len(set(table["score"].to_pylist())) > 1
+
+
 def test_a_document_of_exactly_the_threshold_is_short(config):
     tokens = corpus.all_documents(config["run"], ["n_tokens"])["n_tokens"][6].as_py()
     for threshold in (tokens, tokens - 1):

@@ -103,6 +103,16 @@ def test_a_document_keeps_its_first_ids_and_the_suffix_follows_them(query, docum
     assert own - dropped in ({own} if own < most else {most - 1, most, most + 1})
 
 
+@pytest.mark.parametrize(("document", "blank"), [("1 2 the mat", "Ġ"), ("the mat 1 2", "Ġthe")])
+def test_a_blank_that_is_a_token_of_its_own_is_not_the_documents(document, blank):
+    read, cut = template.read(TOKENIZER, INSTRUCTION, ["a cat"], [document], 2)
+    head = f"<Instruct>: {INSTRUCTION}\n<Query>: a cat\n<Document>:"
+    kept = [*TOKENIZER.encode(head, add_special_tokens=False).ids, *TOKENIZER.encode(" " + document, add_special_tokens=False).ids[: 3 if blank == "Ġ" else 2]]
+    assert TOKENIZER.encode(" " + document, add_special_tokens=False).tokens[0] == blank and cut == 1
+    ends = [TOKENIZER.encode(text, add_special_tokens=False).ids for text in (BEFORE, AFTER)]
+    assert read.ids.tolist() == [*ends[0], *kept, *ends[1]]
+
+
 def test_the_instruction_is_a_prompt_and_the_limit_is_the_papers():
     instruction = model_folder.prompt(paths.PROMPTS / "rerank_instruction.txt")
     assert "the same problem with the same particulars" in instruction and not instruction.endswith("\n")

@@ -176,6 +176,19 @@ def test_dense_search_names_the_corpus_row_of_a_vector_that_is_zero(tmp_path):
         engine.map(routes.dense, config)
 
 
+def test_dense_search_names_the_row_of_a_query_vector_that_is_zero(tmp_path):
+    config = corpus_in(tmp_path / "run", 50, 10)
+    routes.search(config)
+    folder = tmp_path / "run/query_vectors"
+    lines = contracts.parts(folder)
+    vectors = contracts.read_part("vectors", folder / lines[1]["part"])["vector"].to_pylist()
+    vectors[7] = [0.0] * len(vectors[7])
+    lines[1] = contracts.write("vectors", contracts.table("vectors", {"vector": vectors}), folder / lines[1]["part"])
+    contracts.finish(folder, lines)
+    with pytest.raises(ValueError, match=r"1 query vectors cannot be searched: row 17 \(zero\); check them"):
+        engine.map(routes.dense, config)
+
+
 @pytest.mark.parametrize(
     "documents", [[("", False)], [("let f", True), ("let f be a continuous", True)], [("", False), ("f", True)]],
 )
