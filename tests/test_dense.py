@@ -9,10 +9,11 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from lib.retrieval import dense, dense_bf16, dense_int8, hits
+from lib.retrieval import dense, dense_bf16, dense_int8, dense_kernels, hits
 from route_lists import listed
 
 CASE = json.loads((Path(__file__).parent / "cases/07-dense-bad-vectors-and-bit-mask.json").read_text())
+HERE = [name for name in dense.BACKENDS if name != "faiss" or find_spec("faiss")]
 
 
 def by_loop(vectors: np.ndarray, query: np.ndarray, removed: np.ndarray, k: int) -> list[tuple[int, float]]:
@@ -58,6 +59,8 @@ def test_case_07_bad_rows_are_named_all_at_once_and_never_become_nan():
 def test_normalise_names_rows_of_another_length_and_at_most_ten():
     with pytest.raises(ValueError, match=r"1 vectors cannot be normalised: d1 \(1 dimensions, not 2\)"):
         dense.normalise([[1.0, 0.0], [1.0], [0.0, 1.0]], ["d0", "d1", "d2"])
+    with pytest.raises(ValueError, match=r"d1 \(1 dimensions, not 2\), d3 \(zero\);"):
+        dense.normalise([[1.0, 0.0], [1.0], [0.0, 1.0], [0.0, 0.0]], ["d0", "d1", "d2", "d3"])
     with pytest.raises(ValueError, match=r"12 vectors cannot be normalised: d0 \(zero\), .*d9 \(zero\) and 2 more"):
         dense.normalise(np.zeros((12, 3)), [f"d{i}" for i in range(12)])
 
@@ -128,6 +131,33 @@ def test_the_bound_holds_for_tiny_and_large_vectors(scale):
         assert listed(dense.top(vectors, query[:5], 20), i) == expected
 
 
+@pytest.mark.parametrize("backend", HERE)
+def test_a_sum_that_lies_on_the_border_of_two_floats_is_that_of_the_loop(backend):
+    """1 + 2^-24 lies halfway between two float32: in order the loop loses each 2^-54 after it, a sum by lanes would not; one 2^-52 more lies above."""
+    borders = np.full((4, 64), 2.0**-54, np.float32)
+    borders[:, :2], borders[1, 2:], borders[2, 1], borders[3, 2:] = [1, 2.0**-24], 0, 0, [2.0**-52, *[0] * 61]
+    found = dense.top(borders, np.ones((1, 64), np.float32), 4, backend=backend)
+    assert listed(found) == by_loop(borders, np.ones(64), np.zeros(4, bool), 4) == [(3, 1 + 2.0**-23), (0, 1.0), (1, 1.0), (2, 1.0)]
+
+
+def test_no_vector_is_longer_than_the_longest():
+    assert dense.documents(np.array([[3.0, 4.0], *[[0.0, 0.1]] * 9])).longest >= 5
+
+
+@pytest.mark.parametrize("backend", HERE)
+def test_a_score_of_zero_is_the_zero_of_the_loop(backend):
+    for documents, query in (([[0.0, 1.0], [0.0, -1.0]], [1.0, 0.0]), ([[1e-30, 0.0], [-1e-30, 0.0]], [1e-30, 1.0])):
+        found = dense.top(np.array(documents), np.array([query]), 2, backend=backend)
+        expected = [score for _, score in by_loop(np.array(documents), np.array(query), np.zeros(2, bool), 2)]
+        assert found.score.tobytes() == np.array(expected, np.float32).tobytes()
+
+
+def test_a_candidate_within_twice_the_bound_of_the_kth_is_kept():
+    found, coarse, size = np.arange(4, dtype=np.int32)[None], np.array([[7.75, 8.0, 10.0, 9.0]], np.float32), np.array([4])
+    dense_kernels.narrow(1, np.array([1.0]), found, coarse, size)
+    assert sorted(found[0, : size[0]].tolist()) == [1, 2, 3]
+
+
 def test_threads_and_document_parts_change_nothing():
     rng = np.random.default_rng(2)
     vectors, query = dense.normalise(rng.normal(size=(500, 24)), range(500)), dense.normalise(rng.normal(size=(17, 24)), range(17))
@@ -136,9 +166,6 @@ def test_threads_and_document_parts_change_nothing():
     first, second = dense.top(vectors[:201], query, 30), dense.top(vectors[201:], query, 30)
     merged = hits.merge(first, hits.Hits(second.doc + np.int32(201), second.score), 30)
     assert one.doc.tobytes() == merged.doc.tobytes() and one.score.tobytes() == merged.score.tobytes()
-
-
-HERE = [name for name in dense.BACKENDS if name != "faiss" or find_spec("faiss")]
 
 
 @pytest.mark.parametrize("backend", HERE)
@@ -202,6 +229,18 @@ def test_the_bound_of_rounded_products_holds_on_the_processor_and_by_blocks_as_o
             assert len(set(places.tolist())) == len(places) >= 36 and (np.abs(coarse - true[i, places]) <= wide[i]).all()
             left = np.setdiff1d(np.arange(300), places)
             assert (true[i, left] <= found.dropped[i] + wide[i]).all()
+
+
+@pytest.mark.parametrize("backend", HERE)
+def test_what_rounding_of_whole_numbers_hides_is_searched_again(backend):
+    """Vectors that bf16 holds exactly: only the rounding of the products, to even numbers above 256, says how far they may be off."""
+    rng = np.random.default_rng(5)
+    vectors, query = rng.integers(2, 7, (2000, 24)).astype(np.float32), np.full((1, 24), 5, np.float32)
+    assert listed(dense.top(vectors, query, 10, backend=backend)) == by_loop(vectors, query[0], np.zeros(2000, bool), 10)
+    if backend == "bf16":
+        known = dense.documents(vectors)
+        _, wide = dense_bf16.search(known, "cpu")(query, hits.heap(1, 10), np.zeros(1))
+        assert wide[0] >= 2.0**-9 * dense.lengths(query)[0] * known.longest
 
 
 def test_vectors_near_the_end_of_float32_are_searched_in_fp32():
