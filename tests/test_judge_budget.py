@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from judge_script import judge
 
 from lib import paths
-from lib.judge import budget, contract, prices, prompt, slots, store
+from lib.judge import answers, budget, contract, prices, prompt, slots, store
 from lib.judge.breaker import Breaker
 from lib.judge.budget import Budget, BudgetError
 from lib.judge.pairs import Pair
@@ -284,6 +284,64 @@ def test_an_old_attempt_of_unknown_usage_counts_as_the_longest_that_may_be_sent(
     writer = store.Writer(store.path(tmp_path, "v1", "part-00000"))
     writer.append(attempt("timeout", None, None, None))
     assert Budget(config(tmp_path, max_tokens=10**9), BY).spent().input_tokens > 400_000
+
+
+def test_a_refusal_uses_nothing_and_any_other_call_without_a_count_is_unknown():
+    free = {"rate limited", "quota", "unavailable", "too long", "rejected"}  # refused before the model was asked
+    assert {name for name in answers.CLASSES if budget.used(name, None, None) == (0, 0)} == free
+    assert {name for name in answers.CLASSES if budget.used(name, None, None) is None} == set(answers.CLASSES) - free
+    assert {budget.used(name, 11, 7) for name in answers.CLASSES} == {(11, 7)} and budget.used("ok", 11, None) is None
+
+
+def test_of_two_limits_of_the_output_the_larger_is_the_worst_case():
+    assert budget.worst_output(prompt.judge(MODEL, max_tokens=9, max_completion_tokens=SAID)) == SAID
+    assert budget.worst_output(prompt.judge(MODEL, max_tokens=99, max_completion_tokens=SAID)) == 99 and budget.worst_output(prompt.judge(MODEL)) is None
+
+
+def test_a_call_that_was_lost_when_its_model_had_no_price_costs_what_it_costs_today(tmp_path):
+    (tmp_path / "prices.yaml").write_text("date: 2024-08-06\ncurrency: USD\nmodels: {}\n")
+    assert Budget(config(tmp_path / "run", prices=str(tmp_path / "prices.yaml")), BY).reserve(pair(3)).nano == -1
+    spent = Budget(config(tmp_path / "run", max_cost=1.0), BY).spent()
+    assert spent.calls == 1 and Fraction(spent.cost) == cost(spent.input_tokens, SAID) > 0
+
+
+def test_a_process_that_is_killed_while_it_takes_over_the_lost_calls_does_not_count_them_twice(tmp_path):
+    assert Budget(config(tmp_path), BY).reserve(pair(3))
+    slot = tmp_path / "attempts" / "in_flight.bin"
+    left = slot.read_bytes()
+    assert Budget(config(tmp_path), BY).spent().calls == 1
+    slot.write_bytes(left)  # as if the last one had ended between lost_calls.json and a file of its own
+    assert Budget(config(tmp_path), BY).spent().calls == 1
+
+
+def test_lost_calls_are_found_after_any_number_of_processes_and_one_that_is_taken_back_counts_once(tmp_path):
+    Budget(config(tmp_path), BY).reserve(pair(3, 1))
+    for _ in range(3):
+        Budget(config(tmp_path), BY).close()
+    Budget(config(tmp_path), BY).reserve(pair(3, 2))
+    account = Budget(config(tmp_path), BY)
+    assert account.spent().calls == 2 and len(account.reclaim([pair(3, 1).key])) == 1
+    assert Budget(config(tmp_path), BY).spent().calls == 2  # that process was killed: its call lies in a slot again, and there alone
+
+
+def test_a_torn_record_of_unknown_usage_is_cut_off(tmp_path):
+    for _ in range(2):
+        account = Budget(config(tmp_path, max_tokens=10**9), BY)
+        held = account.reserve(pair(3))
+        account.settle(held, Outcome("timeout"))
+        writer = store.Writer(store.path(tmp_path, "v1", "part-00000"))
+        writer.append(attempt("timeout", None, None, None))
+        account.clear(held)
+        with open(tmp_path / "attempts" / "unknown_usage.bin", "ab") as usage:
+            usage.write(b"\1\2\3")
+    spent = Budget(config(tmp_path, max_tokens=10**9), BY).spent()
+    assert (spent.calls, spent.input_tokens, spent.output_tokens) == (2, 2 * held.input_tokens, 2 * SAID)
+
+
+def test_money_is_counted_in_billionths_each_call_rounded_up(tmp_path):
+    (tmp_path / "prices.yaml").write_text(f"date: 2024-08-06\ncurrency: USD\nmodels: {{{MODEL}: {{input: '0.0001', output: '0.0001'}}}}\n")
+    account = Budget(config(tmp_path / "run", prices=str(tmp_path / "prices.yaml")), BY)
+    assert account.settle(account.reserve(pair(1)), Outcome("ok", input_tokens=10, output_tokens=1, http=200)) == 2e-9  # of 1.1
 
 
 def test_a_damaged_file_of_the_account_is_refused(tmp_path):

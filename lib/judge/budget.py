@@ -200,7 +200,7 @@ class Budget:
     def settle(self, held: Reservation, outcome: Outcome) -> float | None:
         """Replace the worst case of a call by what it used; its cost for the attempt's row, None where the model has no price."""
         self._let_go(held)
-        tokens = (0, 0) if outcome.unreached else used(outcome.status, outcome.input_tokens, outcome.output_tokens)
+        tokens = used(outcome.status, outcome.input_tokens, outcome.output_tokens)
         if tokens is None:
             self._slots.note_unknown(held)
         sent, said = tokens or (held.input_tokens, held.output_tokens)
