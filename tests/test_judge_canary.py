@@ -3,11 +3,12 @@
 import json
 import re
 
+import numpy as np
 import pytest
-from judge_script import intent, table
+from judge_script import intent, table, world
 from planted_judge import CONTRACT, DOCUMENTS, QUERIES, ask, plant, post, request
 
-from lib.judge import answers, attacks, canary, prompt, rounds, store
+from lib.judge import answers, attacks, canary, pairs, prompt, rounds, store
 from lib.sample import judge_server, received
 
 BY = prompt.judge("planted", temperature=0.0)
@@ -147,3 +148,30 @@ def ungated(run, monkeypatch, render):
             asyncio.run(client._main(configured(run, url, set=name, model=BY.model, parameters=BY.parameters), "sample-key"))
             answers.write(run, name, BY, 1)
     return canary.table(run, ["v1"])
+
+
+def answer(intent, score, said="ok"):
+    """A row of the answers to an intent."""
+    return {name: intent[name] for name in ("query", "doc", "version", "stage", "round", "rank", "reason")} | {
+        "key": f"{intent['doc']:064x}", "task_id": "0" * 16, "answer": said, "score": score, "query_evaluable": score is not None,
+        "prompt_sha256": "p", "model": "m",
+    }  # fmt: skip
+
+
+def test_the_table_counts_moves_against_the_newest_answer_and_shares_are_of_those_answered(tmp_path):
+    run = world(tmp_path, [f"text {doc}" for doc in range(6)])
+    first, gap = [intent(0, doc, round=2 if doc == 3 else 1) for doc in range(6)], [intent(0, 0, "v2 gap")]
+    table(run, "intents", "intents/v1", [first])
+    table(run, "intents", "intents/v2_gap", [gap])
+    before = (0, None, 0, 2, 1, 1)
+    table(run, "answers", "answers/v1", [[answer(it, score, "unevaluable" if score is None else "ok") for it, score in zip(first, before, strict=True)]])
+    table(run, "answers", "answers/v2_gap", [[answer(gap[0], 2)]])
+    assert canary.draw_pairs(run, ["v1", "v2_gap"], 6) == 6
+    asked = pairs.intents(run, "canary", "part-00000").to_pylist()
+    # from 2 (the gap's, not v1's 0), null, 0, 2, 1 and 1
+    after = {0: (2, "ok"), 1: (0, "ok"), 2: (None, "unevaluable"), 3: (None, "timeout"), 4: (1, "ok"), 5: (None, "empty")}
+    table(run, "answers", "answers/canary", [[answer(it, *after[it["doc"]]) for it in asked]])
+    found = canary.table(run, ["v1", "v2_gap"]).to_dict("records")
+    assert found[0] == {"round": 1, "attack": "every attack", "n": 5, "moved up": 1, "moved down": 1, "unanswered": 1, "share moved": 2 / 4}
+    (alone,) = [row for row in found if row["round"] == 2 and row["attack"] == "every attack"]
+    assert (alone["n"], alone["unanswered"], alone["moved up"] + alone["moved down"]) == (1, 1, 0) and np.isnan(alone["share moved"])
