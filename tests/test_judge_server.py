@@ -166,11 +166,12 @@ def test_an_illegal_truth_is_refused_at_the_start(tmp_path):
     [
         lambda r: r.pop("model"),
         lambda r: r.pop("messages"),
-        lambda r: r.pop("response_format"),
         lambda r: r.update(messages=[{"role": "user"}]),
         lambda r: r.update(messages=r["messages"][:1]),
         lambda r: r["messages"][1].update(content="Which is better?"),
         lambda r: r.update(response_format={"type": "json_schema"}),
+        lambda r: r.update(response_format={"type": "yaml"}),
+        lambda r: r.update(response_format=None),
         lambda r: r.update(stream=True),
     ],
 )
@@ -179,6 +180,14 @@ def test_a_malformed_request_gets_400_with_the_api_s_body(steady, spoil):
     spoil(body)
     status, _, answer = post(steady, json.dumps(body))
     assert status == 400 and set(answer["error"]) == {"message", "type", "param", "code"}
+
+
+def test_the_format_that_is_asked_for_changes_no_reply(steady):
+    whole, formless, free = (request(*PAIRS[0]) for _ in range(3))
+    formless.pop("response_format")
+    free["response_format"] = {"type": "json_object"}
+    said = [post(steady, json.dumps(body)) for body in (whole, formless, free)]
+    assert {status for status, *_ in said} == {200} and len({body["choices"][0]["message"]["content"] for *_, body in said}) == 1
 
 
 def test_a_body_that_is_no_json_gets_400_and_a_missing_key_401(steady):

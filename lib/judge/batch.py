@@ -50,7 +50,7 @@ class Run:
         self.stop: str | None = None
         self.signal: int | None = None
         self.fault: BaseException | None = None
-        self.asked, self.batches, self.open, self.classes, self.in_pass = 0, 0, 0, Counter(), 1
+        self.asked, self.batches, self.classes, self.in_pass = 0, 0, Counter(), 1
 
     def interrupt(self, number: int) -> None:
         self.signal = number

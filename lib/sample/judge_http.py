@@ -149,10 +149,11 @@ def _user_message(asked: object) -> str:
     users = [message["content"] for message in messages if message.get("role") == "user"]
     if not users:
         raise ValueError("messages holds no message of the role user")
-    form = asked.get("response_format")
-    schema = form.get("json_schema") if isinstance(form, dict) and form.get("type") == "json_schema" else None
-    if not isinstance(schema, dict) or not isinstance(schema.get("name"), str) or not isinstance(schema.get("schema"), dict):
-        raise ValueError("response_format must be of type json_schema, with a name and a schema")
+    form = asked.get("response_format", {"type": "text"})
+    kind, schema = (form.get("type"), form.get("json_schema")) if isinstance(form, dict) else (None, None)
+    named = isinstance(schema, dict) and isinstance(schema.get("name"), str) and isinstance(schema.get("schema"), dict)
+    if kind not in ("text", "json_object") and not (kind == "json_schema" and named):
+        raise ValueError("response_format must be of type text or json_object, or of type json_schema with a name and a schema")
     return users[-1]
 
 

@@ -7,7 +7,7 @@ try once, follow no redirect, and give what comes back to `lib.judge.reply`. (`b
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import NamedTuple, Protocol
 from urllib.parse import urlsplit
 
@@ -26,7 +26,7 @@ class Answer(NamedTuple):
     """An HTTP answer, read whole."""
 
     status: int
-    headers: reply.Mapping
+    headers: Mapping[str, str]
     body: bytes
 
 
