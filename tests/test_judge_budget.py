@@ -1,5 +1,6 @@
 """The account of a run folder: caps that no interleaving of calls, refusals and killed processes passes."""
 
+import asyncio
 import json
 import signal
 import subprocess
@@ -322,6 +323,18 @@ def test_lost_calls_are_found_after_any_number_of_processes_and_one_that_is_take
     account = Budget(config(tmp_path), BY)
     assert account.spent().calls == 2 and len(account.reclaim([pair(3, 1).key])) == 1
     assert Budget(config(tmp_path), BY).spent().calls == 2  # that process was killed: its call lies in a slot again, and there alone
+
+
+def test_who_waits_for_room_gets_it_when_a_call_in_flight_used_less(tmp_path):
+    async def course():
+        account = Budget(config(tmp_path, max_tokens=budget.worst_input(pair(3).messages) + SAID + 100), BY)
+        first, waiting = account.reserve(pair(3)), asyncio.create_task(account.hold(pair(3)))
+        await asyncio.sleep(0.01)
+        assert not waiting.done() and account.stop is None
+        account.settle(first, Outcome("ok", input_tokens=50, output_tokens=50, http=200))
+        return await asyncio.wait_for(waiting, 5.0)
+
+    assert asyncio.run(course()).input_tokens == budget.worst_input(pair(3).messages)
 
 
 def test_a_torn_record_of_unknown_usage_is_cut_off(tmp_path):

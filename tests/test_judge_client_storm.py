@@ -9,6 +9,7 @@ import pytest
 from judge_script import KEY, Script, ask, content, error, judge, pairs_of, rows, scores, serving, told, valid
 
 from lib.judge import answers, client, prompt, retry
+from lib.judge.budget import Budget
 from lib.judge.window import Window
 
 
@@ -168,3 +169,38 @@ def test_the_window_bounds_who_is_in_holds_all_for_the_asked_wait_and_opens_at_t
         window.busy(window.cuts, 0.0)
 
     asyncio.run(course())
+
+
+def test_a_served_call_makes_the_next_cut_a_small_one_a_short_wait_ends_no_long_one_and_who_gives_up_keeps_no_place():
+    async def course():
+        window = Window(10)
+        for _ in range(2):
+            window.busy(window.cuts)
+            window.served()
+        assert window.unserved == 0 and window.size == 7 * 0.7 + 4 / 7 * 0.7 + 4 / (7 * 0.7 + 4 / 7 * 0.7)  # cut, grown, cut, grown
+        window.busy(window.cuts, 60.0), window.busy(window.cuts, 0.0)
+        waiting = asyncio.create_task(window.__aenter__())
+        await asyncio.sleep(0.01)
+        assert not waiting.done() and window.flying == 0
+        window.end()
+        waiting.cancel()  # after it was let in, before it knows
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        assert window.flying == 0
+
+    asyncio.run(course())
+
+
+@pytest.mark.parametrize("driver", ["sdk", "direct"])
+def test_the_slot_of_a_call_is_cleared_after_its_attempt_is_written(tmp_path, monkeypatch, driver):
+    run, cleared = pairs_of(tmp_path, ["a", "b", "c"]), []
+    plain = Budget.clear
+
+    def clear(self, held):
+        cleared.append(held.key in {row["key"] for row in rows(run)})
+        plain(self, held)
+
+    monkeypatch.setattr(Budget, "clear", clear)
+    with serving(Script({"*": [valid(1)]})) as url:
+        ask(run, url, driver=driver, max_calls=9)
+    assert cleared == [True] * 3  # a process that is killed between the two counts its call twice, never not at all

@@ -98,10 +98,12 @@ def test_a_bad_line_in_the_middle_is_an_error_with_file_and_line_and_nothing_is_
     assert path.read_bytes() == before
 
 
-def test_a_row_with_other_fields_is_never_written(tmp_path):
+def test_a_row_with_other_fields_or_without_a_finite_number_is_never_written(tmp_path):
     writer = store.Writer(tmp_path / "part-00000.jsonl")
     with pytest.raises(ValueError, match="an attempt has the fields key, task_id, query"):
         writer.append({"key": "a"})
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        writer.append(attempt(confidence=float("nan")))
     writer.close()
     assert (tmp_path / "part-00000.jsonl").read_bytes() == b""
 
