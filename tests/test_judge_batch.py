@@ -115,8 +115,9 @@ def test_a_line_of_a_file_that_was_never_asked_for_or_differs_gives_no_judgment(
     assert (found["c"][0].status, found["c"][0].judgment) == ("timeout", None)
     expired = {"response": None, "error": {"code": "batch_expired", "message": "m"}}
     spoilt = [expired, {"response": 3}, {"response": {"status_code": "200"}}, {"error": 7}]
-    statuses = [batch_lines.outcome([{"custom_id": "a"} | said], asked, "expired")[0].status for said in spoilt]
-    assert statuses == ["timeout", "server error", "server error", "server error"]
+    ended = [batch_lines.outcome([{"custom_id": "a"} | said], asked, "expired")[0] for said in spoilt]
+    assert [one.status for one in ended] == ["timeout", "server error", "server error", "server error"]
+    assert [one.input_tokens for one in ended] == [0, None, None, None]  # what expired was never executed; of the others nobody knows
 
 
 def test_a_batch_that_the_server_does_not_run_stops_and_leaves_its_pairs_unasked(tmp_path, monkeypatch):

@@ -132,9 +132,9 @@ def scored(tmp_path):
     write(run / "queries", "queries", rows[:2], rows[2:])
     answers(run, "source_page", [answer(0, 7, "source_page", 2), answer(1, 8, "source_page", 2)], [answer(2, 6, "source_page", 1)])
     answers(run, "v1",
-            [answer(0, 1, "pick", 1), answer(0, 2, "pick", 0), answer(0, 3, "dense_1_5", 1), answer(0, 7, "pick", "withdrawn"), answer(1, 1, "pick", 2), answer(1, 2, "pick", GAP), answer(1, 3, "long", None)],
+            [answer(0, 1, "pick", 1), answer(0, 2, "pick", 0), answer(0, 3, "dense_1_5", 1), answer(0, 7, "pick", "withdrawn"), answer(1, 1, "pick", 2), answer(1, 1, "pick", 1), answer(1, 2, "pick", GAP), answer(1, 3, "long", None)],
             [answer(2, 4, "pick", 1), answer(2, 5, "pick", 2), answer(2, 0, "pick", 0), answer(3, 1, "long", 0)])
-    answers(run, "v2_gap", [answer(1, 2, "pick", 0)], [])
+    answers(run, "v2_gap", [answer(1, 1, "pick", 0), answer(1, 2, "pick", 0)], [])  # of (1, 1) the first answer of the first set counts
     answers(run, "v2", [answer(1, 4, "trial", 0), answer(1, 6, "new_long_1_5", 1)], [])
     v1 = [[(0, 1, 1.2), (0, 2, 0.2), (0, 7, 1.4), (1, 1, 1.9), (1, 2, 0.6), (1, 3, 1.0), (1, 5, 0.1)], [(2, 4, 1.0), (2, 5, 1.0), (2, 0, 0.4), (3, 1, 2.0)]]
     for name, parts in (("v1", v1), ("v2", [[(1, 4, 0.3), (1, 7, 0.5)], []])):
