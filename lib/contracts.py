@@ -76,6 +76,8 @@ TABLES: dict[str, pa.Schema] = {
         null="score query_evaluable answer_validity reason_codes confidence rationale input_tokens output_tokens "
         "cost latency request_id detail reply",
     ),
+    # one row a pair sent to the LLM: the hash of all that its answer depends on
+    "keys": _schema(("key", _text)),
     # one row a pair sent to the LLM: what the attempts say to it. answer is ok, unevaluable, withdrawn, or the class of the gap
     "answers": _schema(
         ("query", _i32), ("doc", _i32), ("version", _text), ("stage", _text), ("round", _i16), ("reason", _text), ("rank", _i16),

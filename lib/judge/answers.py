@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from lib import contracts, processes, sources
-from lib.judge import attacks, pairs, store
+from lib.judge import attacks, keyed, pairs, store
 from lib.judge.calls import Call, Calls
 from lib.judge.pairs import Pairs
 from lib.judge.prompt import Judge
@@ -58,6 +58,11 @@ class History:
     def of(self, key: str) -> list[Call]:
         """The calls under a key: of the oldest set first, then by pass and number."""
         return [call for calls in self._sets for call in calls.of(key)]
+
+    def answered(self, keys: list[str]) -> np.ndarray:
+        """bool[keys]: a valid reply is there; a False may be wrong, one in 2^64 times, and wants a look at `of`."""
+        told = [calls.answered(pa.array(keys, pa.string())) for calls in self._sets]
+        return np.any(told, axis=0) if told else np.zeros(len(keys), bool)
 
 
 def history(run: str | Path, part: str, version: str) -> History:
@@ -118,15 +123,19 @@ def answers(run: str | Path, intents_set: str, part: str, render: Pairs) -> pa.T
     """
     rows = pairs.intents(run, intents_set, part).combine_chunks()
     calls = history(run, part, store.SETS[intents_set])
-    order = np.argsort(rows["doc"].to_numpy(), kind="stable")  # so that each part of the documents is read once
-    withdrawn = rows["withdrawn"].to_pylist()
-    said = {name: [None] * rows.num_rows for name in ("key", "task_id", "answer", *_FROM_REPLY)}
-    for pair in render.render(part, rows.take(order)):
-        at = int(order[pair.row])
-        said["key"][at], said["task_id"][at] = pair.key, pair.task
-        said["answer"][at], told = _answer(withdrawn[at], calls.of(pair.key))
+    keys = keyed.read(run, intents_set, part, render.by)
+    if keys is None:
+        order = np.argsort(rows["doc"].to_numpy(), kind="stable")  # so that each part of the documents is read once
+        keys = [""] * rows.num_rows
+        for pair in render.render(part, rows.take(order)):
+            keys[int(order[pair.row])] = pair.key
+        keyed.write(run, intents_set, part, render.by, keys)
+    said = {"key": keys, "task_id": render.tasks(part, rows), "answer": [], **{name: [] for name in _FROM_REPLY}}
+    for key, withdrawn in zip(keys, rows["withdrawn"].to_pylist(), strict=True):
+        answer, told = _answer(withdrawn, calls.of(key))
+        said["answer"].append(answer)
         for name in _FROM_REPLY:
-            said[name][at] = told[name]
+            said[name].append(told[name])
     return contracts.table("answers", said | {name: rows[name] for name in contracts.TABLES["answers"].names if name not in said})
 
 

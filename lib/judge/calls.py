@@ -69,8 +69,7 @@ class Calls:
         table = table.filter(pc.equal(pc.binary_length(table["key"]), 64)).combine_chunks()
         found = np.empty(table.num_rows, _CALL)
         found["home"] = home
-        digits = _DIGIT[_bytes(table["key"], 64)[:, :32]]
-        words = ((digits[:, 0::2] << 4) | digits[:, 1::2]).view(">u8") if len(found) else np.empty((0, 2), ">u8")
+        words, digits = _words(table["key"]), _DIGIT[_bytes(table["key"], 64)[:, :32]]
         found["low"], found["high"] = words[:, 0], words[:, 1]
         for name in ("pass", "attempt"):
             found[name] = table[name].to_numpy()
@@ -103,6 +102,17 @@ class Calls:
             found.sort(key=lambda one: (one[1].in_pass, one[1].number, places[one[0]]))
         return [call for _, call in found]
 
+    def answered(self, keys: pa.Array) -> np.ndarray:
+        """bool[keys]: a valid reply is there under the key. Where two replies share 64 bits, False may stand for True: ask `of`."""
+        valid = [number for name, number in self._names["status"].items() if name in contracts.VALID]
+        calls = self._calls[np.isin(self._calls["status"], valid)]
+        low, first = np.unique(calls["low"], return_index=True)
+        if not len(low):
+            return np.zeros(len(keys), bool)
+        wanted = _words(keys)
+        at = np.minimum(np.searchsorted(low, wanted[:, 0]), len(low) - 1)
+        return (low[at] == wanted[:, 0]) & (calls["high"][first[at]] == wanted[:, 1])
+
     def _call(self, row: dict) -> Call:
         told = {name: self._texts[name][row[name]] for name in _NAMED}
         score, evaluable = (None if row[name] == _NONE else row[name] for name in ("score", "query_evaluable"))
@@ -114,6 +124,12 @@ class Calls:
 
     def __len__(self) -> int:
         return len(self._calls)
+
+
+def _words(keys: pa.Array | pa.ChunkedArray) -> np.ndarray:
+    """uint64[keys, 2]: the first 128 bits of keys of 64 hex digits."""
+    digits = _DIGIT[_bytes(keys, 64)[:, :32]]
+    return ((digits[:, 0::2] << 4) | digits[:, 1::2]).view(">u8").astype(np.uint64) if len(digits) else np.empty((0, 2), np.uint64)
 
 
 def _bytes(column: pa.ChunkedArray, width: int) -> np.ndarray:

@@ -42,7 +42,7 @@ def estimate(configs: Sequence[Config], by: Judge, known: Prices) -> pd.DataFram
     for config in configs:
         render, counts = Pairs(config.run, by), defaultdict(Counter)
         for part in turns.part_names(config):
-            for pair, intent, turn in turns.owed(config, render, part):
+            for pair, intent, turn in turns.owed(config, render, part, every=True):
                 line = counts[intent["version"], intent["stage"]]
                 line["pairs"] += 1
                 if turn is not None:

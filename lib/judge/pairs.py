@@ -63,6 +63,13 @@ class Pairs:
     def docid(self, doc: int) -> str:
         return self._docids[doc].as_py()
 
+    def tasks(self, part: str, rows: pa.Table) -> list[str]:
+        """The task_id of each row."""
+        first, qids, _ = self.ids(part)
+        return [
+            prompt.task_id(qids[query - first], self.docid(doc)) for query, doc in zip(rows["query"].to_pylist(), rows["doc"].to_pylist(), strict=True)
+        ]
+
     def render(self, part: str, rows: pa.Table) -> Iterator[Pair]:
         """The pairs of `rows` (contract `intents`, of one query part) in their order; canaries with the attack that is their reason."""
         first, qids, queries = self.ids(part)

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lib.judge import answers, pairs, prompt, store
+from lib.judge import answers, keyed, pairs, prompt, store
 from lib.judge.answers import Turn
 from lib.judge.pairs import Pair, Pairs
 from lib.judge.prompt import Judge
@@ -81,20 +81,47 @@ def judge(config: Config) -> Judge:
     return prompt.judge(config.model, config.prompt, config.response_format, **config.parameters)
 
 
-def owed(config: Config, render: Pairs, part: str) -> Iterator[tuple[Pair, dict, Turn | None]]:
-    """Every LLM pair of a part with its version, stage and round, and the turn it is owed, or None."""
-    rows, seen = pairs.intents(config.run, config.set, part).combine_chunks(), set()
+def owed(config: Config, render: Pairs, part: str, every: bool = False) -> Iterator[tuple[Pair, dict, Turn | None]]:
+    """The LLM pairs of a part with version, stage and round, and the turn they are owed, or None.
+
+    Where the keys of the part are kept, only pairs that are owed a turn are rendered, and come; `every` wants all. Where
+    they are not, all come, and their keys are kept once the last has.
+    """
+    rows, by = pairs.intents(config.run, config.set, part).combine_chunks(), render.by
     calls = answers.history(config.run, part, store.SETS[config.set])
-    columns = [(name, *_coded(rows[name])) for name in ("version", "stage", "round", "withdrawn")]
-    repeated = _repeated(rows)
+    columns = [(name, *_coded(rows[name])) for name in ("version", "stage", "round")]
+    asked = ~rows["withdrawn"].to_numpy()
+    for name, wanted in (("round", config.rounds), ("stage", config.stages)):
+        if wanted is not None:
+            asked &= pc.is_in(rows[name], value_set=pa.array(wanted, rows[name].type)).to_numpy()
+
+    def turn(row: int, key: str) -> tuple[dict, Turn | None]:
+        intent = {name: values[codes[row]] for name, codes, values in columns}
+        return intent, answers.due(calls.of(key), intent["version"], config.passes, config.budget) if asked[row] else None
+
+    keys = None if every else keyed.read(config.run, config.set, part, by)
+    if keys is not None:
+        asked &= _first(keys) & ~calls.answered(keys)
+        due = [row for row in np.flatnonzero(asked).tolist() if turn(row, keys[row])[1]]
+        for pair in render.render(part, rows.take(np.array(due, np.int64))):
+            yield pair._replace(row=due[pair.row]), *turn(due[pair.row], pair.key)
+        return
+    keys, seen, repeated = [], set(), _repeated(rows)
     for pair in render.render(part, rows):
-        intent = {name: values[codes[pair.row]] for name, codes, values in columns}
-        asked = not intent.pop("withdrawn") and pair.key not in seen
-        asked = asked and (config.rounds is None or intent["round"] in config.rounds)
-        asked = asked and (config.stages is None or intent["stage"] in config.stages)
+        keys.append(pair.key)
         if repeated[pair.row]:
+            asked[pair.row] &= pair.key not in seen
             seen.add(pair.key)
-        yield pair, intent, answers.due(calls.of(pair.key), intent["version"], config.passes, config.budget) if asked else None
+        yield pair, *turn(pair.row, pair.key)
+    if not every:
+        keyed.write(config.run, config.set, part, by, keys)
+
+
+def _first(keys: list[str]) -> np.ndarray:
+    """bool[keys]: no key before is the same."""
+    first = np.zeros(len(keys), bool)
+    first[np.unique(np.array(keys, dtype="U64"), return_index=True)[1]] = True
+    return first
 
 
 def _coded(column: pa.ChunkedArray) -> tuple[np.ndarray, list]:
