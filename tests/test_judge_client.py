@@ -45,7 +45,7 @@ ENDINGS = {
     "filtered prompt": (error(400, "content_filter"), "content filter"),
     "dropped": (DROP, "connection"),
     "cut body": (CUT, "connection"),
-    "slow": ({"delay": 3.0}, "timeout"),
+    "slow": ({"delay": 60.0}, "timeout"),
 }
 
 
@@ -53,7 +53,7 @@ def test_every_ending_has_its_class_and_only_valid_replies_have_a_score(tmp_path
     run = pairs_of(tmp_path, list(ENDINGS))
     script = Script({name: [reply] for name, (reply, _) in ENDINGS.items()})
     with serving(script) as url:
-        summary, code = ask(run, url, budget=1, timeout=1.0)
+        summary, code = ask(run, url, budget=1, timeout=4.0)
     assert code == 0
     found = {list(ENDINGS)[row["doc"]]: row["status"] for row in rows(run)}
     assert found == {name: status for name, (_, status) in ENDINGS.items()}

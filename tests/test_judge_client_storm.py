@@ -6,7 +6,7 @@ import time
 from collections import Counter
 
 import pytest
-from judge_script import KEY, Script, ask, content, error, judge, pairs_of, rows, scores, serving, told, valid
+from judge_script import DROP, KEY, Script, ask, content, error, judge, pairs_of, rows, scores, serving, told, valid
 
 from lib.judge import answers, client, prompt, retry
 from lib.judge.budget import Budget
@@ -99,6 +99,22 @@ def test_too_large_a_share_of_bad_replies_stops_the_run(tmp_path):
     with serving(Script({"t0": [valid(1)], "*": [content("no JSON")]})) as url:
         summary, code = ask(run, url, concurrency=1, budget=1, bad_window=20, bad_share=0.5)
     assert code == client.STOPPED and "were bad" in summary["stopped"] and summary["calls"] == 20
+
+
+def test_a_pair_that_fails_for_good_is_one_bad_reply_to_the_breaker_however_often_it_is_asked(tmp_path):
+    run = pairs_of(tmp_path, [f"t{i}" for i in range(12)])
+    with serving(Script({"t5": [content("no JSON")], "*": [valid(1)]})) as url:
+        summary, code = ask(run, url, concurrency=1, budget=6, passes=2, bad_window=4, bad_share=0.5)
+    assert code == 0 and summary["by_class"] == {"ok": 11, "not JSON": 12}
+
+
+def test_where_nobody_is_there_the_next_pair_waits_too(tmp_path):
+    run = pairs_of(tmp_path, [f"t{i}" for i in range(4)])
+    started = time.monotonic()
+    with serving(Script({"t0": [valid(1)], "*": [DROP]})) as url:
+        summary, _ = ask(run, url, concurrency=1, budget=1, backoff=0.1)
+    assert summary["by_class"] == {"ok": 1, "connection": 3}
+    assert time.monotonic() - started >= 3 * 0.1 * 2**2 / 2  # two doublings, of which half is drawn; no pair has a second try
 
 
 @pytest.mark.parametrize("driver", ["sdk", "direct"])
