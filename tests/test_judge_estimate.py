@@ -28,7 +28,7 @@ def test_an_estimate_counts_pairs_calls_tokens_and_cost_by_stage(tmp_path):
     rows_ = [intent(0, 0), intent(0, 1), intent(0, 2, stage="pick"), intent(1, 0, stage="pick", withdrawn=True), intent(1, 1, judge="student")]
     table(run, "intents", "intents/v1", [rows_])
     first, second = estimate.estimate([plan(run)], by, prices.read()).to_dict("records")
-    sizes = [budget.worst_input(pair.messages) for pair, _, _ in turns.owed(plan(run), Pairs(run, by), "part-00000")]
+    sizes = [budget.worst_input(pair.messages) for pair, _, _ in turns.owed(plan(run), Pairs(run, by), "part-00000", every=True)]
     assert (first["stage"], first["pairs"], first["owed"], first["calls"], first["worst calls"]) == ("dense 1-5", 2, 2, 2, 12)
     assert (second["stage"], second["pairs"], second["owed"], second["worst calls"]) == ("pick", 2, 1, 6)
     assert first["input tokens"] == -(-(sizes[0] + sizes[1]) // 4) and first["output tokens"] == 2 * estimate.SAID
@@ -83,7 +83,7 @@ def test_a_server_that_always_fails_sees_exactly_as_many_calls_as_the_cap(tmp_pa
 def test_a_cap_on_tokens_lets_calls_in_flight_settle_before_it_stops(tmp_path):
     run, script = pairs_of(tmp_path, [f"text {i}" for i in range(30)]), Script({"*": [valid(1)]}, seconds=0.01)
     by = judge(max_completion_tokens=100)
-    worst = max(budget.worst_input(pair.messages) for pair, _, _ in turns.owed(configured(run, URL), Pairs(run, by), "part-00000")) + 100
+    worst = max(budget.worst_input(pair.messages) for pair, _, _ in turns.owed(configured(run, URL), Pairs(run, by), "part-00000", every=True)) + 100
     with serving(script) as url:  # a reply takes 18 tokens: 11 + 7
         said, code = ask(run, url, max_tokens=worst + 18 * 9, parameters=by.parameters, concurrency=8)
     assert code == client.STOPPED and "max_tokens" in said["stopped"]
@@ -94,7 +94,7 @@ def test_a_call_has_its_cost_in_its_attempt_and_money_stops_the_run(tmp_path):
     run = pairs_of(tmp_path, [f"text {i}" for i in range(30)])
     (tmp_path / "prices.yaml").write_text("date: 2024-08-06\ncurrency: EUR\nmodels: {m: {input: '1', output: '2'}}\n")
     by = judge(max_completion_tokens=100)
-    worst = max(budget.worst_input(pair.messages) for pair, _, _ in turns.owed(configured(run, URL), Pairs(run, by), "part-00000"))
+    worst = max(budget.worst_input(pair.messages) for pair, _, _ in turns.owed(configured(run, URL), Pairs(run, by), "part-00000", every=True))
     cap = (worst + 200 + 3 * 25) / 10**6  # three calls of 11 + 2 x 7 millionths, and one at its worst
     with serving(Script({"*": [valid(1)]})) as url:
         said, code = ask(run, url, max_cost=cap, prices=str(tmp_path / "prices.yaml"), parameters=by.parameters, concurrency=4)
