@@ -148,11 +148,23 @@ def test_the_line_of_progress_tells_rate_cost_and_time_left(tmp_path):
     assert progress.line(0, 0, None, "USD") == "0 answered in 0 calls, 0 a second"
     for second in range(1, 301):
         now[0] = float(second)
-        progress.pair()
+        progress.come_to(second)
         if second % 5 == 0:
             said = progress.line(2 * second, second, Decimal("1.5"), "USD")
     assert said == "300 answered in 600 calls, 2 a second, 1.50 USD spent, about 12 min left"  # 700 pairs at one a second
     assert [duration(seconds) for seconds in (40, 700, 11_100, 190_000)] == ["40 s", "12 min", "3 h 05 min", "2 d 4 h"]
+
+
+def test_a_resumed_pass_comes_to_all_its_pairs_though_only_those_that_are_owed_are_rendered(tmp_path, monkeypatch):
+    run, seen = pairs_of(tmp_path, list("abcdef")), []
+    plain = Progress.come_to
+    monkeypatch.setattr(Progress, "come_to", lambda self, pairs: (plain(self, pairs), seen.append((pairs, self.total))))
+    with serving(Script({"c": [error(500)], "*": [valid(1)]})) as url:
+        ask(run, url, budget=1, passes=1)
+        first = [pairs for pairs, _ in seen]
+        seen.clear()
+        ask(run, url, budget=1, passes=2)
+    assert first == [1, 2, 3, 4, 5, 6, 6] and seen[-1] == (6, 6) and (3, 6) in seen and (1, 6) not in seen
 
 
 def test_the_client_prints_how_it_stands(tmp_path):

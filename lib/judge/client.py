@@ -105,7 +105,9 @@ class Run:
                 self.progress.begin(pairs_in(self.config, names))
                 parts = [_Part(name, store.path(self.config.run, self.config.set, name)) for name in names]
                 for part in parts:
+                    before = self.progress.seen
                     await self._issue(render, part)
+                    self.progress.come_to(before + pairs_in(self.config, [part.name]))
                 await self._landed()
                 if self.fault:
                     raise self.fault
@@ -119,11 +121,12 @@ class Run:
             await asyncio.wait(self.tasks)
 
     async def _issue(self, render: pairs.Pairs, part: _Part) -> None:
+        before = self.progress.seen
         try:
             for pair, intent, turn in turns.owed(self.config, render, part.name):
                 if self.stop or self.halt.is_set():
                     break
-                self.progress.pair()
+                self.progress.come_to(before + pair.row + 1)  # those between are answered, and did not come
                 if turn is None or turn.in_pass != self.in_pass:
                     part.gaps = part.gaps or turn is not None
                     await asyncio.sleep(0)

@@ -36,7 +36,7 @@ def duration(seconds: float) -> str:
 
 
 class Progress:
-    """The course of a pass: `begin` it with the number of its pairs, `pair` for each that it comes to."""
+    """The course of a pass: `begin` it with the number of its pairs, `come_to` with how many of them it has come to."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic):
         self._clock = clock
@@ -47,8 +47,8 @@ class Progress:
         self.total, self.seen = total, 0
         self._marks = deque([(self._clock(), 0, self._marks[-1][2])])
 
-    def pair(self) -> None:
-        self.seen += 1
+    def come_to(self, pairs: int) -> None:
+        self.seen = pairs
 
     def line(self, calls: int, answered: int, cost: Decimal | None, currency: str) -> str:
         """`90 answered in 100 calls, 12 a second, 1.50 USD spent, about 12 min left`."""
