@@ -143,3 +143,47 @@ def test_a_last_line_without_its_line_feed_was_paid_for(tmp_path):
     assert source.read_bytes().count(b"\n") == len(rows(run)) == 4
     assert not list(source.parent.glob("*.torn-*")) and scores(run) == {0: 1, 1: 1}
     assert judge().parameters == {"temperature": 0.0}
+
+
+LATEX = r"\frac{a_1}{b}\leq\sqrt{\gamma}\sum_{i}\binom{n}{i}\tau é" + "\nand so the claim holds."
+
+
+@pytest.mark.parametrize("said", [LATEX, repr(LATEX), json.dumps(LATEX), json.dumps(json.dumps(LATEX)), ascii([{"content": LATEX}]), " ".join(LATEX.split())])
+def test_no_spelling_of_a_document_stays_in_a_detail(said):
+    asked = reply.Asked(TASK, f"task_id: {TASK}\n\n<<<DOCUMENT>>>\n{LATEX}", KEY, "QRELBOOK_JUDGE_KEY")
+    choice = {"finish_reason": "stop", "message": {"content": None, "refusal": said}}
+    for status, body in ((400, {"error": {"message": f"Input should be short, got {said}"}}), (200, {"choices": [choice]}), (200, {"choices": [{"finish_reason": said}]})):
+        detail = reply.outcome(status, {}, json.dumps(body).encode(), asked).detail
+        assert detail.endswith(" (the message quotes the request and is left out)") and "frac" not in detail and len(detail) <= 120
+
+
+def test_the_version_that_every_request_names_is_no_quotation():
+    asked = reply.Asked(TASK, f"task_id: {TASK}\nguideline_version: {contract.GUIDELINE}\n\ntext", KEY, "QRELBOOK_JUDGE_KEY")
+    choice = {"finish_reason": "stop", "message": {"content": json.dumps(fields(1, guideline_version="v0"))}}
+    detail = reply.outcome(200, {}, json.dumps({"choices": [choice]}).encode(), asked).detail
+    assert detail == f"guideline_version is 'v0'; it must be '{contract.GUIDELINE}'"
+
+
+def test_a_count_of_tokens_that_no_reply_has_is_none():
+    choice = {"finish_reason": "length", "message": {}}
+    for count, kept in ((7, 7), (2**31, None), (2**63 - 1, None), (-1, None), (7.0, None), (True, None)):  # two of 2^62 each would sum to less than nothing
+        body = {"choices": [choice], "usage": {"prompt_tokens": count, "completion_tokens": count}}
+        found = reply.outcome(200, {}, json.dumps(body).encode(), reply.Asked(TASK, "", KEY, "K"))
+        assert (found.input_tokens, found.output_tokens) == (kept, kept)
+
+
+@pytest.mark.parametrize("driver", ["sdk", "direct"])
+def test_a_status_line_that_is_no_utf_8_is_a_failed_call(tmp_path, driver):
+    class Odd(Script):
+        async def answer(self, request):
+            if not self.calls["odd"]:
+                self.calls["odd"] = 1
+                request.transport.write(b"HTTP/1.1 200 \xff\xfe\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{}")
+                request.transport.close()
+                return None
+            return await super().answer(request)
+
+    run = pairs_of(tmp_path, ["a"])
+    with serving(Odd({"*": [valid(1)]})) as url:
+        assert ask(run, url, driver=driver)[1] == 0
+    assert scores(run) == {0: 1} and [row["status"] for row in rows(run)][0] in ("connection", "empty")

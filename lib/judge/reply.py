@@ -32,6 +32,8 @@ LONGEST_REPLY = 100_000  # characters of a reply that are kept
 _LONGEST_DETAIL, _LONGEST_ID = 300, 200
 _SHORTEST_KEY = 8  # what is shorter is a placeholder, and may be a word of the reply
 _QUOTE = 24  # characters of a text that make a message a quotation of it
+_MOST_TOKENS = 2**31  # a count beyond is none: sums of such would wrap, and open a cap
+_ESCAPE = re.compile(r"\\u([0-9a-fA-F]{4})|\\[nrt]|[\s\\]")
 
 
 class Asked(NamedTuple):
@@ -160,7 +162,7 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
 
 
 def _count(value: object) -> int | None:
-    return value if type(value) is int and 0 <= value < 2**63 else None
+    return value if type(value) is int and 0 <= value < _MOST_TOKENS else None
 
 
 @functools.lru_cache(maxsize=1)
@@ -173,14 +175,30 @@ def _without(key: str, text: str) -> str:
     return _spelt(key).sub("[key]", text) if len(key) >= _SHORTEST_KEY else text
 
 
+def _quotes(said: str, sent: str) -> bool:
+    """Whether a message holds a piece of the text, as it is or as Python or JSON would spell it: `\\\\frac`, `\\n`, `\\u00e9`."""
+    said = said.replace(contract.GUIDELINE, "")  # stands in every request, and in our own sentences
+    return _holds(said, sent) or _holds(_bare(said), _bare(sent))
+
+
+def _holds(said: str, sent: str) -> bool:
+    return any(said[at : at + _QUOTE] in sent for at in range(len(said) - _QUOTE + 1))
+
+
+def _bare(text: str) -> str:
+    """Without white space and backslashes, so that every spelling of a text is the same."""
+    return _ESCAPE.sub(lambda found: chr(int(found[1], 16)) if found[1] else "", text)
+
+
 def clean(outcome: Outcome, asked: Asked) -> Outcome:
     """No key in any text, and no text of the request in a message: servers like to quote both.
 
     Texts are cut last, since half a key is not found any more.
     """
     detail = _without(asked.key, outcome.detail)[:_LONGEST_DETAIL] if outcome.detail else None
-    if detail and any(detail[at : at + _QUOTE] in asked.sent for at in range(len(detail) - _QUOTE + 1)):
-        detail = f"{detail.partition(':')[0]} (the message quotes the request and is left out)"[:120]
+    if detail and _quotes(detail, asked.sent):
+        head = detail.partition(":")[0]
+        detail = f"{outcome.status if _quotes(head, asked.sent) else head} (the message quotes the request and is left out)"[-120:]
     reply = outcome.reply
     if reply and len(reply) > LONGEST_REPLY:
         note = f"the reply of {len(reply):,} characters is kept to its first {LONGEST_REPLY:,}"

@@ -31,7 +31,8 @@ class Sdk:
                 response = error.response
             return Answer(response.status_code, response.headers, response.content)
 
-        return await drivers.timed(self._config, self._key, pair, send, (openai.APIConnectionError,))
+        # UnicodeError: the transport stumbles over a status line that is no UTF-8
+        return await drivers.timed(self._config, self._key, pair, send, (openai.APIConnectionError, UnicodeError))
 
     async def close(self) -> None:
         await self._client.close()
