@@ -21,7 +21,9 @@ from lib import files, paths
 _SLOT = struct.Struct("<qqqq32s")  # held, input tokens, output tokens, billionths or -1, key
 _HELD = struct.Struct("<q")
 _USAGE = struct.Struct("<qq")
+_HEAD = struct.Struct("<qqq")  # what file this is, its number, the slots that it was made with
 _MAGIC = 0x71_62_66_6C_79_31
+_MOST = 2**50  # tokens or billionths of a call: more is damage
 
 
 class SlotsError(ValueError):
@@ -38,6 +40,10 @@ class Reservation(NamedTuple):
     key: str
 
 
+def _sound(call: Reservation) -> bool:
+    return all(0 <= value < _MOST for value in call[1:3]) and -1 <= call.nano < _MOST
+
+
 class Slots:
     """The slots of one run folder, with the calls that were `lost` in former processes."""
 
@@ -51,7 +57,7 @@ class Slots:
             self._remember(number)
         self._number = max(taken, number) + 1
         with files.whole(self._file) as fresh:
-            fresh.write_bytes(_USAGE.pack(_MAGIC, self._number).ljust(_SLOT.size, b"\0") + bytes(_SLOT.size * count))
+            fresh.write_bytes(_HEAD.pack(_MAGIC, self._number, count).ljust(_SLOT.size, b"\0") + bytes(_SLOT.size * count))
         self._fd = os.open(self._file, os.O_RDWR)
         self._map = mmap.mmap(self._fd, 0)
         self._free = list(range(count, 0, -1))
@@ -64,8 +70,11 @@ class Slots:
             return 0, []
         try:
             known = json.loads(files.read_bytes(self._lost))
-            return known["taken"], [Reservation(0, *map(int, call[:3]), str(call[3])) for call in known["calls"]]
-        except (ValueError, KeyError, TypeError, IndexError) as error:
+            taken, calls = known["taken"], [Reservation(0, *map(int, call[:3]), str(call[3])) for call in known["calls"]]
+            if type(taken) is not int or not 0 <= taken < _MOST or not all(map(_sound, calls)):
+                raise ValueError("a number in it is out of range")
+            return taken, calls
+        except (ValueError, KeyError, TypeError, IndexError, OverflowError, RecursionError) as error:
             raise SlotsError(f"{paths.shown(self._lost)} is no list of lost calls ({error}); delete it where they need not count") from None
 
     def _remember(self, taken: int) -> None:
@@ -76,13 +85,15 @@ class Slots:
         if not self._file.exists():
             return 0, []
         data = files.read_bytes(self._file)
-        magic, number = _USAGE.unpack_from(data) if len(data) >= _SLOT.size else (0, 0)
-        if magic != _MAGIC or len(data) % _SLOT.size:
-            raise SlotsError(f"{paths.shown(self._file)} is no file of calls in flight; delete it where they need not count")
+        magic, number, count = _HEAD.unpack_from(data) if len(data) >= _SLOT.size else (0, 0, 0)
+        sound = magic == _MAGIC and 0 <= number < _MOST and 0 <= count < len(data) // _SLOT.size and not len(data) % _SLOT.size
         found = []
-        for slot, (held, *worst, key) in enumerate(_SLOT.iter_unpack(data[_SLOT.size :]), 1):
+        for slot, (held, *worst, key) in enumerate(_SLOT.iter_unpack(data[_SLOT.size :]) if sound else (), 1):
             if held:
                 found.append(Reservation(slot, *worst, key.hex()))
+                sound = sound and held == 1 and _sound(found[-1])
+        if not sound:
+            raise SlotsError(f"{paths.shown(self._file)} is no file of calls in flight; delete it where they need not count")
         return number, found
 
     def fill(self, key: str, input_tokens: int, output_tokens: int, nano: int) -> Reservation:
@@ -100,6 +111,7 @@ class Slots:
         self._map = mmap.mmap(self._fd, 0)
         self._free = list(range(self._count + more, self._count, -1))
         self._count += more
+        _HELD.pack_into(self._map, 2 * _HELD.size, self._count)
 
     def clear(self, held: Reservation) -> None:
         _HELD.pack_into(self._map, held.slot * _SLOT.size, 0)
@@ -111,7 +123,10 @@ class Slots:
 
     def unknown(self) -> np.ndarray:
         """int64[n, 2]: input and output tokens, one row a call."""
-        return np.frombuffer(files.read_bytes(self._usage), dtype="<i8").reshape(-1, 2)
+        known = np.frombuffer(files.read_bytes(self._usage), dtype="<i8").reshape(-1, 2)
+        if not ((known >= 0) & (known < 2**31)).all():
+            raise SlotsError(f"{paths.shown(self._usage)} holds numbers that no call has; delete it, then each such call counts as the longest")
+        return known
 
     def reclaim(self, keys: Sequence[str]) -> list[Reservation]:
         """Take lost calls back into slots: one a key, where there is one."""
