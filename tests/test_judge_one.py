@@ -78,3 +78,22 @@ def test_the_command_judges_and_compacts(tmp_path):
     assert done.stdout == "one: 1 of 1 files with new lines taken in\n" and store.path(run, "one", "part-00000").with_suffix(".parquet").exists()
     assert command("compact").stdout == ""
     assert contracts.read("intents", run / "intents" / "one").num_rows == 1
+
+
+@pytest.mark.parametrize("options, why", [
+    (["--sampling", "[1]"], "is no JSON object of parameters"), (["--sampling", "{"], "is no JSON object of parameters"),
+    (["--sampling", "[" * 100_000], "is no JSON object of parameters"), (["--sampling", '{"model": "x"}'], "is no JSON object of parameters"),
+    (["--sampling", '{"max_tokens": "many"}'], "max_tokens is 'many'; it must be a whole number from 1"),
+    (["--sampling", '{"max_completion_tokens": -5}'], "max_completion_tokens is -5"), (["--max-chars", "-5"], "max_chars is -5"),
+], ids=range(7))  # fmt: skip
+def test_options_that_make_no_call_are_one_sentence(tmp_path, options, why):
+    run = pairs_of(tmp_path / "run", TEXTS)
+    with pytest.raises(SystemExit) as ended:
+        show.main(["one", "q0", "d1", "--judge", "http://127.0.0.1:1/v1", "--model", "m", "--run", str(run), *options])
+    assert why in str(ended.value) and "damaged" not in str(ended.value) and len(str(ended.value)) < 300
+
+
+def test_a_run_that_is_not_there_is_not_made_by_compacting_it(tmp_path):
+    with pytest.raises(SystemExit, match="nowhere has no attempts; name another run"):
+        show.main(["compact", "--run", str(tmp_path / "nowhere")])
+    assert not (tmp_path / "nowhere").exists()

@@ -1,7 +1,6 @@
 """Show what is known of one pair, judge one, estimate what sets would take, or compact: `python -m lib.judge STEP ... [--run sample]`."""
 
 import argparse
-import json
 import sys
 import unicodedata
 from collections.abc import Iterator
@@ -130,12 +129,15 @@ def show(run: Path, qid: str, docid: str) -> Iterator[str]:
 def _judge(given: argparse.Namespace, run: Path) -> Iterator[str]:
     from lib.judge import one
 
-    return one.judge(run, given.qid, given.docid, prompt.judge(given.model, given.prompt, **json.loads(given.sampling)), given.judge, given.max_chars)
+    by = prompt.judge(given.model, given.prompt, **prompt.sampling(given.sampling))
+    return one.judge(run, given.qid, given.docid, by, given.judge, given.max_chars)
 
 
 def _compact(given: argparse.Namespace, run: Path) -> Iterator[str]:
     from lib.judge import compact
 
+    if not (run / "attempts").is_dir():
+        raise contracts.ContractError(f"{paths.shown(run)} has no attempts; name another run")
     for name in store.SETS:
         before = len(list((run / "attempts" / name).glob("part-*.jsonl")))
         said = compact.compact(run, name)

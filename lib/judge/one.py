@@ -32,6 +32,8 @@ def judge(run: str | Path, qid: str, docid: str, by: Judge, server: str, max_cha
     `max_chars` is the cut of a pair that no route sends. `options` are those of `rounds.ask`. Raises `located.Unknown`,
     and `rounds.JudgeStopped` where the server's answer stops the client.
     """
+    if max_chars is not None and max_chars < 1:
+        raise ValueError(f"max_chars is {max_chars}; a document is sent with at least one character")
     run, pair = Path(run), located.pair(run, qid, docid)
     with processes.lock(run):
         sent = _sent(run, pair)

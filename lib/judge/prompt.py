@@ -1,6 +1,7 @@
 """What the judge is sent: the rubric as the system message, one pair between derived fences as the user message."""
 
 import hashlib
+import json
 from pathlib import Path
 from typing import NamedTuple
 
@@ -71,7 +72,21 @@ def judge(model: str, prompt: str | Path = PROMPT, response_format: str = DEFAUL
     unknown = sorted(set(parameters) - PARAMETERS)
     if unknown:
         raise ValueError(f"a judge has no parameter {unknown[0]!r}; it takes {', '.join(sorted(PARAMETERS))}")
+    for name in ("max_tokens", "max_completion_tokens"):
+        if (most := parameters.get(name)) is not None and (type(most) is not int or most < 1):
+            raise ValueError(f"{name} is {most!r}; it must be a whole number from 1")
     return Judge(model, {name: value for name, value in sorted(parameters.items()) if value is not None}, load(prompt), response_format)
+
+
+def sampling(text: str) -> dict:
+    """The parameters of a call from JSON, for `judge`."""
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict) or found.keys() & {"model", "prompt"}:
+        raise ValueError(f'the sampling {text[:80]!r} is no JSON object of parameters like {{"temperature": 0}}')
+    return found
 
 
 def task_id(qid: str, docid: str) -> str:
