@@ -21,6 +21,7 @@ from lib.judge.turns import Config
 
 REQUESTS, BYTES = 50_000, 200_000_000  # of one file, the service's limits
 WRITTEN, UPLOADED, SUBMITTED, KEPT, DONE = "written", "uploaded", "submitted", "kept", "done"
+_KNOWN = {"key", "task_id", "query", "doc", "version", "stage", "round", "pass", "attempt"}  # some of a named pair's fields
 _ENDPOINT = "/v1/chat/completions"
 
 
@@ -83,8 +84,11 @@ def forget(run: str | Path, it: Submission, *kinds: str) -> None:
 def state(source: Path) -> Submission:
     """The state that a file holds; StoreError where it holds none."""
     try:
-        return Submission(**json.loads(files.read_bytes(source)))
-    except (ValueError, TypeError) as error:
+        it = Submission(**json.loads(files.read_bytes(source)))
+        if it.submission != source.stem or type(it.requests) is not int or it.stage not in (WRITTEN, UPLOADED, SUBMITTED, KEPT, DONE):
+            raise ValueError("its name, stage or requests are not those of a batch")
+        return it
+    except (ValueError, TypeError, RecursionError) as error:
         raise store.StoreError(
             f"{paths.shown(source)} is no state of a batch ({error}); look at the server whether that batch is paid for, then delete the file"
         ) from None
@@ -111,8 +115,17 @@ def unsent(run: str | Path, intents_set: str) -> list[str]:
 
 def asked(run: str | Path, it: Submission) -> dict[str, dict]:
     """The pairs of a submission by key, each with the columns of its attempt that are known before the reply."""
-    rows = map(json.loads, files.read_bytes(path(run, it, "keys.jsonl")).splitlines())
-    return {row["key"]: row for row in rows}
+    source = path(run, it, "keys.jsonl")
+    try:
+        rows = [json.loads(line) for line in files.read_bytes(source).splitlines()]
+        if len(rows) != it.requests or any(not _KNOWN <= row.keys() for row in rows):
+            raise ValueError(f"it has {len(rows)} lines and the batch {it.requests} requests, or a line lacks a field")
+        return {row["key"]: row for row in rows}
+    except (OSError, ValueError, TypeError, AttributeError, RecursionError) as error:
+        raise store.StoreError(
+            f"{paths.shown(source)} does not name the pairs of its batch ({error}); bring it back from a copy, "
+            f"or delete it and {path(run, it).name} to ask them again and pay twice"
+        ) from None
 
 
 def request(by, pair: Pair) -> bytes:
