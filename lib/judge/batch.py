@@ -227,7 +227,7 @@ class Run:
                 outcome, repeated, differing = batch_lines.outcome(lines.said[key], judged, status)
                 counts.update(missing=not lines.said[key], repeated=repeated, differing=differing)
                 if key in doubtful and key not in sent and outcome.detail:  # today's intents lack it: nobody can tell what it quotes
-                    outcome = outcome._replace(detail=outcome.detail.partition(":")[0][:120])
+                    outcome = outcome._replace(detail=f"{outcome.status} (the pair is no longer asked for, so the message is left out)")
                 held = self.held.pop(key, None)  # None where a record of it was deleted; the attempt's tokens tell the next process
                 if (known["version"], known["pass"], known["attempt"]) in {(call.version, call.in_pass, call.number) for call in calls.of(key)}:
                     if held:  # its attempt counts

@@ -1,7 +1,7 @@
 """The circuit breaker: a run stops where too large a share of the last replies was bad.
 
-Bad is a reply that was paid for, or refused for what it asks, and gives no label. Calls without a reply (429, 5xx, timeouts, no
-connection) say nothing of that: they wait, and have rules of their own. What a run feeds in is the *first* call of each pair: later
+Bad is a reply that gives no label, whether it was paid for, refused for what it asks, or a fault of the server. A 429 and calls
+without a reply (timeouts, no connection) say nothing of that: they wait, and have rules of their own. What a run feeds in is the *first* call of each pair: later
 ones, and later passes, ask again what failed, and would look bad in a run where one pair in a hundred fails for good.
 """
 
@@ -9,7 +9,7 @@ from collections import Counter, deque
 
 from lib.judge import answers
 
-UNHEARD = frozenset({"rate limited", "quota", "unavailable", "server error", "timeout", "connection"})
+UNHEARD = frozenset({"rate limited", "quota", "unavailable", "timeout", "connection"})
 BAD = frozenset(answers.CLASSES) - UNHEARD - frozenset(answers.VALID)
 
 

@@ -6,7 +6,6 @@ each at the worst case that caps are held by (lib.judge.budget).
 """
 
 import argparse
-import json
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -107,7 +106,7 @@ def arguments(step: argparse.ArgumentParser) -> None:
     step.add_argument("--set", action="append", dest="sets", choices=list(store.SETS), help="again for more; all that are routed to one judge")
     step.add_argument("--model", default="planted-judge")
     step.add_argument("--prompt", type=Path, default=prompt.PROMPT)
-    step.add_argument("--sampling", type=json.loads, default={}, metavar="JSON", help='the parameters of a call, like {"max_completion_tokens": 500}')
+    step.add_argument("--sampling", default="{}", metavar="JSON", help='the parameters of a call, like {"max_completion_tokens": 500}')
     step.add_argument("--passes", type=int, default=2)
     step.add_argument("--budget", type=int, default=3, help="calls of a pair in a pass")
     step.add_argument("--prices", type=Path, help="a list of prices in the place of the one here")
@@ -116,7 +115,7 @@ def arguments(step: argparse.ArgumentParser) -> None:
 def lines(run: Path, given: argparse.Namespace) -> Iterator[str]:
     """What the command prints; Unasked where the options are wrong."""
     try:
-        by, known = prompt.judge(given.model, given.prompt, **given.sampling), prices.read(given.prices)
+        by, known = prompt.judge(given.model, given.prompt, **prompt.sampling(given.sampling)), prices.read(given.prices)
         common = {"run": str(run), "base_url": "http://127.0.0.1/v1", "model": by.model, "parameters": by.parameters, "prompt": str(by.prompt.path)}
         common |= {"passes": given.passes, "budget": given.budget}
         configs = [turns.checked(Config(set=name, **common)) for name in given.sets or routed(run)]
