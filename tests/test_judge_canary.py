@@ -115,7 +115,7 @@ def test_the_canaries_of_an_honest_judge_do_not_move(tmp_path, monkeypatch):
     first = (run / "intents/canary/part-00000.parquet").read_bytes()
     canary.draw_pairs(run, ["v1"], 36)
     assert (run / "intents/canary/part-00000.parquet").read_bytes() == first
-    assert answers.finished(run) == ["v1"] and "canary" not in store.sets_up_to("v2") and store.sets_up_to("canary") == ["canary", "canary_v2"]
+    assert answers.finished(run) == ["v1"] and "canary" not in store.sets_up_to("v2") and store.sets_up_to("canary") == ["canary"]
 
 
 def test_a_gullible_judge_without_the_nonce_shows_in_the_table(tmp_path, monkeypatch):

@@ -1,6 +1,6 @@
 """Canaries: judged pairs asked once more with an attack behind the document, to see whether it moves the judge.
 
-They are sets of intents of their own version, apart from all others, so no canary becomes a label: `canary` beside version 1,
+They are sets of intents of versions of their own, apart from all others, so no canary becomes a label: `canary` beside version 1,
 `canary_v2` beside its gaps and version 2.
 """
 
@@ -39,7 +39,7 @@ def draw_pairs(run: str | Path, sets: Sequence[str], n: int, seed: int = 0, into
         lines = []
         for part in pairs.parts(run, sets[0]):
             mine = drawn[drawn["part"] == part].sort_values(["query", "doc"])
-            rows = [_intent(row) for row in mine.to_dict("records")]
+            rows = [_intent(row, into) for row in mine.to_dict("records")]
             lines.append(contracts.write("intents", contracts.table("intents", rows), folder / f"{part}.parquet"))
         contracts.finish(folder, lines)
     return len(drawn)
@@ -57,10 +57,10 @@ def _answered(run: str | Path, sets: Sequence[str], part: str) -> pd.DataFrame:
     return pd.concat(frames, ignore_index=True).drop_duplicates(["query", "doc"], keep="last")
 
 
-def _intent(row: dict) -> dict:
+def _intent(row: dict, into: str) -> dict:
     cut = None if pd.isna(row["max_chars"]) else int(row["max_chars"])
     return {
-        "query": int(row["query"]), "doc": int(row["doc"]), "judge": "llm", "version": store.SETS[SETS[0]], "stage": "canary", "round": int(row["round"]),
+        "query": int(row["query"]), "doc": int(row["doc"]), "judge": "llm", "version": store.SETS[into], "stage": "canary", "round": int(row["round"]),
         "reason": row["reason"], "max_chars": cut, "rank": 0, "withdrawn": False,
     }  # fmt: skip
 

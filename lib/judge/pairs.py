@@ -73,6 +73,7 @@ class Pairs:
     def render(self, part: str, rows: pa.Table) -> Iterator[Pair]:
         """The pairs of `rows` (contract `intents`, of one query part) in their order; canaries with the attack that is their reason."""
         first, qids, queries = self.ids(part)
+        canaries = {store.SETS[name] for name in attacks.SETS}
         for start in range(0, rows.num_rows, CHUNK):
             chunk = rows.slice(start, CHUNK).select(["query", "doc", "max_chars", "version", "reason"]).to_pylist()
             texts = self._texts.texts([pair["doc"] for pair in chunk])
@@ -80,7 +81,7 @@ class Pairs:
                 query, doc = pair["query"], pair["doc"]
                 task = prompt.task_id(qids[query - first], self.docid(doc))
                 text = prompt.cut(text, pair["max_chars"])
-                if pair["version"] == store.SETS[attacks.SETS[0]]:
+                if pair["version"] in canaries:
                     text = attacks.attacked(text, pair["reason"])
                 sent = prompt.messages(self.by.prompt, task, queries[query - first], text)
                 yield Pair(row, query, doc, prompt.key(sent, self.by), task, sent)

@@ -26,10 +26,10 @@ from lib import contracts, files, paths, trace
 # the sets of intents, oldest first, and the version of their rows; a reply answers its own version and later ones
 SETS = {
     "one": "one", "probe": "probe", "source_page": "v1", "v1": "v1", "v2_gap": "v2 gap", "v2": "v2", "second": "second judge", "arbiter": "arbiter",
-    "canary": "canary", "canary_v2": "canary",
+    "canary": "canary", "canary_v2": "canary v2",
 }  # fmt: skip
 # other judges, and attacked documents: their replies answer, and are answered by, their own version only
-APART = ("second judge", "arbiter", "canary")
+APART = ("second judge", "arbiter", "canary", "canary v2")
 COLUMNS = tuple(contracts.TABLES["attempts"].names)
 ABSORBED = b"absorbed"  # the metadata of a Parquet file: bytes and sha256 of the JSONL file that it took in last
 _SYNC_SECONDS = 1.0
