@@ -71,9 +71,11 @@ def test_every_failure_has_its_class_and_every_call_that_reached_the_server_is_w
     found = Counter(row["status"] for row in attempts(run))
     wanted = expected(run, kinds, 0.7, 0.2)
     valid = wanted.pop(None)
-    assert found.pop("ok", 0) + found.pop("unevaluable", 0) == valid and found == wanted
+    unreached = len(attempts(run)) - counted(run)  # a kept connection that had ended when the call was sent: the server saw no call
+    found["connection"] -= unreached
+    assert unreached >= 0 and found.pop("ok", 0) + found.pop("unevaluable", 0) == valid and found == wanted
     assert set(wanted) == {CLASS[kind] for kind in kinds} and set(stats["answers"]) == {*kinds, "reply"}
-    assert stats["calls"] == counted(run) == len(attempts(run))
+    assert stats["calls"] == counted(run)
     assert all((row["score"] is None) for row in attempts(run) if row["status"] != "ok")
     told = answered(run)
     assert {row["answer"] for row in told} & set(wanted) and all(row["score"] is None for row in told if row["answer"] != "ok")

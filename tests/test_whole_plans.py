@@ -57,7 +57,7 @@ def test_a_run_killed_in_each_notebook_and_resumed_gives_the_same_bytes(tiny_hom
         assert not alive, f"killed in {name}, left {alive}"
         if not (run / "manifests" / f"{name}.json").exists():
             killed.append(name)
-        assert not (run / "manifests" / "14-paper.json").exists()
+        assert name == NOTEBOOKS[-1] or not (run / "manifests" / "14-paper.json").exists()
     assert len(killed) >= 6, f"only {killed} were killed half-way"
     finish(start("tiny", tmp_path))
     first, second = results(tiny_home), results(tmp_path)
