@@ -2,7 +2,10 @@
 
 import asyncio
 import json
+import os
 import re
+import subprocess
+import sys
 import threading
 from collections import Counter, defaultdict
 from contextlib import contextmanager
@@ -10,7 +13,7 @@ from pathlib import Path
 
 from aiohttp import web
 
-from lib import contracts
+from lib import contracts, paths
 from lib.judge import answers, client, prompt, store
 from lib.judge.pairs import Pairs
 from lib.judge.turns import Config
@@ -200,3 +203,13 @@ def told(run: Path, by=None) -> dict[int, str]:
 def scores(run: Path) -> dict[int, int | None]:
     found = answers.answers(run, "v1", "part-00000", Pairs(run, judge())).to_pylist()
     return {row["doc"]: row["score"] for row in found if row["answer"] in answers.VALID}
+
+
+def start(run: Path, url: str, folder: Path, **changed) -> subprocess.Popen:
+    """The client as a process of its own; its configuration lies in the folder."""
+    config = folder / "config.json"
+    config.write_text(json.dumps(configured(run, url, **changed)._asdict()))
+    return subprocess.Popen(
+        [sys.executable, "-m", "lib.judge.client", str(config)], cwd=paths.ROOT, env=os.environ | {"QRELBOOK_JUDGE_KEY": KEY},
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip

@@ -12,7 +12,7 @@ from judge_script import (
 )  # fmt: skip
 
 from lib import contracts, processes
-from lib.judge import answers, client, ledger, prompt, rounds, store
+from lib.judge import answers, asking, ledger, prompt, rounds, store
 
 CASES = Path(__file__).parent / "cases"
 ENDINGS = {
@@ -149,7 +149,7 @@ def test_case_19_one_retry_layer_and_no_failure_touches_a_neighbour(tmp_path):
     script = Script({name: [spelt[reply] for reply in replies] for name, replies in given["script"].items()})
     with serving(script) as url:
         summary, code = ask(run, url, budget=given["max_attempts"])
-    assert code == client.STOPPED and "quota of the key is used up" in summary["stopped"]
+    assert code == asking.STOPPED and "quota of the key is used up" in summary["stopped"]
     assert script.calls == right["http_requests"] | {"p5": 1}
     assert {names[doc]: score for doc, score in scores(run).items()} == right["labels"]
     assert [names[doc] for doc, answer in told(run).items() if answer not in answers.VALID] == right["no_judgment"]

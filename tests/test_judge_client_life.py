@@ -1,7 +1,6 @@
 """The client as a process: killed, terminated, orphaned, resumed; what it leaves of secrets."""
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -10,10 +9,10 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from judge_script import KEY, Script, configured, ask, error, judge, pairs_of, rows, scores, serving, valid
+from judge_script import KEY, Script, configured, ask, error, judge, pairs_of, rows, scores, serving, start, valid
 
 from lib import paths
-from lib.judge import client, prompt, rounds, store
+from lib.judge import asking, prompt, rounds, store
 
 
 def test_the_trace_names_the_clients_modules_and_files_though_a_child_used_them(tmp_path, monkeypatch):
@@ -24,15 +23,6 @@ def test_the_trace_names_the_clients_modules_and_files_though_a_child_used_them(
     lines = set((tmp_path / "trace").read_text().splitlines())
     assert {"import lib.judge.drivers.sdk", "import lib.judge.contract", f"read {prompt.PROMPT}"} <= lines
     assert f"write {store.path(run, 'v1', 'part-00000')}" in lines
-
-
-def start(run: Path, url: str, tmp_path: Path, **changed) -> subprocess.Popen:
-    config = tmp_path / "config.json"
-    config.write_text(json.dumps(configured(run, url, **changed)._asdict()))
-    return subprocess.Popen(
-        [sys.executable, "-m", "lib.judge.client", str(config)], cwd=paths.ROOT, env=os.environ | {"QRELBOOK_JUDGE_KEY": KEY},
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
 
 
 @pytest.mark.slow
@@ -121,5 +111,5 @@ def test_no_key_and_no_quoted_text_is_left_anywhere_under_the_run(tmp_path, monk
 def test_a_key_with_a_line_end_is_refused_by_the_name_of_its_variable(monkeypatch):
     monkeypatch.setenv("QRELBOOK_JUDGE_KEY", "sk-secret\n")
     with pytest.raises(ValueError, match="QRELBOOK_JUDGE_KEY is no key") as caught:
-        client.take_key("QRELBOOK_JUDGE_KEY")
+        asking.take_key("QRELBOOK_JUDGE_KEY")
     assert "sk-secret" not in str(caught.value)

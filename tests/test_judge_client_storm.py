@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 from judge_script import DROP, KEY, Script, ask, content, error, judge, pairs_of, rows, scores, serving, told, valid
 
-from lib.judge import answers, client, prompt, retry
+from lib.judge import answers, asking, prompt, retry
 from lib.judge.budget import Budget
 from lib.judge.window import Window
 
@@ -42,10 +42,10 @@ def test_a_server_that_always_fails_sees_exactly_as_many_calls_as_the_cap_allows
     script = Script({"*": [error(500)]})
     with serving(script) as url:
         summary, code = ask(run, url, driver=driver, concurrency=8, max_calls=37, budget=3, passes=2)
-        assert code == client.STOPPED and "max_calls" in summary["stopped"]
+        assert code == asking.STOPPED and "max_calls" in summary["stopped"]
         assert sum(script.calls.values()) == len(rows(run)) == summary["calls"] == 37
         summary, code = ask(run, url, driver=driver, concurrency=8, max_calls=37, budget=3, passes=2)
-        assert code == client.STOPPED and summary["calls"] == 0
+        assert code == asking.STOPPED and summary["calls"] == 0
         ask(run, url, driver=driver, concurrency=8, max_calls=41, budget=3, passes=2)
     assert sum(script.calls.values()) == len(rows(run)) == 41
 
@@ -56,7 +56,7 @@ def test_a_server_that_hangs_from_the_middle_on_stops_the_run(tmp_path, driver):
     script = Script({**{f"t{i}": [valid(1)] for i in range(10)}, "*": [{"delay": 60.0}]})
     with serving(script) as url:
         summary, code = ask(run, url, driver=driver, concurrency=8, timeout=0.3, budget=4)
-    assert code == client.STOPPED and "calls in a row had no answer within 0.3 s" in summary["stopped"]
+    assert code == asking.STOPPED and "calls in a row had no answer within 0.3 s" in summary["stopped"]
     assert summary["by_class"]["ok"] == 10 == len(scores(run)) and summary["by_class"]["timeout"] <= 40
 
 
@@ -98,7 +98,7 @@ def test_too_large_a_share_of_bad_replies_stops_the_run(tmp_path):
     run = pairs_of(tmp_path, [f"t{i}" for i in range(60)])
     with serving(Script({"t0": [valid(1)], "*": [content("no JSON")]})) as url:
         summary, code = ask(run, url, concurrency=1, budget=1, bad_window=20, bad_share=0.5)
-    assert code == client.STOPPED and "were bad" in summary["stopped"] and summary["calls"] == 20
+    assert code == asking.STOPPED and "were bad" in summary["stopped"] and summary["calls"] == 20
 
 
 def test_a_pair_that_fails_for_good_is_one_bad_reply_to_the_breaker_however_often_it_is_asked(tmp_path):

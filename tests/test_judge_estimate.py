@@ -10,7 +10,7 @@ import pytest
 from judge_script import KEY, Script, ask, configured, content, error, intent, judge, pairs_of, rows, serving, table, told, valid, world
 
 from lib import paths
-from lib.judge import __main__ as command
+from lib.judge import __main__ as command, asking
 from lib.judge import budget, client, estimate, prices, prompt, turns
 from lib.judge.pairs import Pairs
 from lib.judge.progress import Progress, duration, pairs_in
@@ -72,9 +72,9 @@ def test_a_server_that_always_fails_sees_exactly_as_many_calls_as_the_cap(tmp_pa
     with serving(script) as url:
         summary, code = ask(run, url, driver=driver, max_calls=17, budget=3, passes=2, concurrency=8)
         assert sum(script.calls.values()) == 17 == len(rows(run)) == summary["calls"]
-        assert code == client.STOPPED and "has spent 17 of max_calls 17 calls" in summary["stopped"]
+        assert code == asking.STOPPED and "has spent 17 of max_calls 17 calls" in summary["stopped"]
         again, code = ask(run, url, driver=driver, max_calls=17, budget=3, passes=2, concurrency=8)
-        assert sum(script.calls.values()) == 17 and again["calls"] == 0 and code == client.STOPPED
+        assert sum(script.calls.values()) == 17 and again["calls"] == 0 and code == asking.STOPPED
         ask(run, url, driver=driver, max_calls=29, budget=3, passes=2, concurrency=8)
         assert sum(script.calls.values()) == 29 == len(rows(run))
     assert "budget stop" in told(run).values()
@@ -86,7 +86,7 @@ def test_a_cap_on_tokens_lets_calls_in_flight_settle_before_it_stops(tmp_path):
     worst = max(budget.worst_input(pair.messages) for pair, _, _ in turns.owed(configured(run, URL), Pairs(run, by), "part-00000", every=True)) + 100
     with serving(script) as url:  # a reply takes 18 tokens: 11 + 7
         said, code = ask(run, url, max_tokens=worst + 18 * 9, parameters=by.parameters, concurrency=8)
-    assert code == client.STOPPED and "max_tokens" in said["stopped"]
+    assert code == asking.STOPPED and "max_tokens" in said["stopped"]
     assert sum(script.calls.values()) == 10  # nine settled leave room for one more at its worst
 
 
@@ -98,7 +98,7 @@ def test_a_call_has_its_cost_in_its_attempt_and_money_stops_the_run(tmp_path):
     cap = (worst + 200 + 3 * 25) / 10**6  # three calls of 11 + 2 x 7 millionths, and one at its worst
     with serving(Script({"*": [valid(1)]})) as url:
         said, code = ask(run, url, max_cost=cap, prices=str(tmp_path / "prices.yaml"), parameters=by.parameters, concurrency=4)
-    assert code == client.STOPPED and "EUR" in said["stopped"]
+    assert code == asking.STOPPED and "EUR" in said["stopped"]
     assert [row["cost"] for row in rows(run)] == [0.000025] * 4
 
 
@@ -120,7 +120,7 @@ def test_too_many_bad_replies_stop_the_run(tmp_path):
     run, script = pairs_of(tmp_path, [f"text {i}" for i in range(60)]), Script({"text 0": [valid(1)], "*": [content("no")]})
     with serving(script) as url:
         said, code = ask(run, url, budget=1, concurrency=4, bad_window=20)
-    assert code == client.STOPPED and "of the last 20 first replies were bad" in said["stopped"]
+    assert code == asking.STOPPED and "of the last 20 first replies were bad" in said["stopped"]
     assert 20 <= sum(script.calls.values()) <= 24
 
 

@@ -1,11 +1,8 @@
 """The judge's client killed at many random points, and a secret key sent to servers that quote it: what is left on disk."""
 
 import json
-import os
 import random
 import signal
-import subprocess
-import sys
 import time
 from collections import Counter
 from pathlib import Path
@@ -13,10 +10,9 @@ from pathlib import Path
 import psutil
 import pytest
 import whole_run
-from judge_script import CUT, DROP, KEY, Script, configured, content, error, judge, pairs_of, rows, scores, serving, valid
+from judge_script import CUT, DROP, KEY, Script, content, error, judge, pairs_of, rows, scores, serving, start, valid
 from whole_run import ROOT
 
-from lib import paths
 from lib.judge import answers, ledger, store
 
 KILLS, FLYING, PAIRS = 20, 6, 260
@@ -32,14 +28,6 @@ def replies(texts: list[str]) -> dict[str, list]:
     return {text: [*([failures[i // 3 % len(failures)]] if i % 3 == 0 else []), valid(says[i % 4])] for i, text in enumerate(texts)}
 
 
-def start(run: Path, url: str, config: Path, **changed) -> subprocess.Popen:
-    config.write_text(json.dumps(configured(run, url, **changed)._asdict()))
-    return subprocess.Popen(
-        [sys.executable, "-m", "lib.judge.client", str(config)], cwd=paths.ROOT, env=os.environ | {"QRELBOOK_JUDGE_KEY": KEY},
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("driver", ["sdk", "direct"])
 def test_a_client_killed_at_twenty_points_ends_with_the_labels_of_the_unbroken_run(tmp_path, driver):
@@ -48,7 +36,7 @@ def test_a_client_killed_at_twenty_points_ends_with_the_labels_of_the_unbroken_r
     options = {"driver": driver, "budget": 4, "passes": 2, "concurrency": FLYING}
     unbroken = Script(replies(texts))
     with serving(unbroken) as url:
-        process = start(whole, url, tmp_path / "config.json", **options)
+        process = start(whole, url, tmp_path, **options)
         _, said = process.communicate(timeout=120)
         assert process.returncode == 0, said
     reached = [row for row in rows(whole) if row["status"] != "connection" or row["detail"]]
@@ -58,7 +46,7 @@ def test_a_client_killed_at_twenty_points_ends_with_the_labels_of_the_unbroken_r
     with serving(script) as url:
         for _ in range(KILLS):
             before = sum(script.calls.values())
-            process = start(broken, url, tmp_path / "config.json", **options)
+            process = start(broken, url, tmp_path, **options)
             while sum(script.calls.values()) == before and process.poll() is None:
                 time.sleep(0.002)
             time.sleep(draws.uniform(0.0, 0.06))
@@ -66,7 +54,7 @@ def test_a_client_killed_at_twenty_points_ends_with_the_labels_of_the_unbroken_r
             process.communicate()
             killed += process.returncode == -signal.SIGKILL
         assert killed == KILLS and len(rows(broken)) < PAIRS
-        process = start(broken, url, tmp_path / "config.json", **options)
+        process = start(broken, url, tmp_path, **options)
         _, said = process.communicate(timeout=120)
         assert process.returncode == 0, said
     assert scores(broken) == scores(whole) and len(scores(broken)) == PAIRS

@@ -7,7 +7,7 @@ import time
 import pytest
 from judge_script import DROP, KEY, Script, ask, configured, error, intent, judge, pairs_of, rows, serving, table, told, valid, world
 
-from lib.judge import client, rounds, store, turns
+from lib.judge import asking, client, rounds, store, turns
 
 NOWHERE = "http://127.0.0.1:9/v1"
 
@@ -19,7 +19,7 @@ def test_a_service_that_cannot_be_used_stops_the_run_and_costs_no_pair_its_calls
     with serving(script) as url:
         for number in range(1, 5):
             summary, ended = ask(run, url, budget=1)
-            assert ended == client.STOPPED and summary["by_class"] == {"unavailable": 1}
+            assert ended == asking.STOPPED and summary["by_class"] == {"unavailable": 1}
             assert "\n" not in summary["stopped"] and any(way in summary["stopped"] for way in ("set ", "check ", "add "))
             assert script.calls == {"a": number}
         assert told(run) == {0: "unavailable", 1: "budget stop", 2: "budget stop"}
@@ -33,7 +33,7 @@ def test_a_server_that_refuses_every_request_as_it_is_stops_the_run_with_its_wor
     script = Script({"*": [error(400, "unsupported_value")] * 40})
     with serving(script) as url:
         summary, ended = ask(run, url, concurrency=1)
-    assert ended == client.STOPPED and sum(script.calls.values()) == 10
+    assert ended == asking.STOPPED and sum(script.calls.values()) == 10
     assert "the first 10 requests were refused and none was answered (" in summary["stopped"] and summary["stopped"].endswith("mend the model, its sampling or the server")
 
 
@@ -62,7 +62,7 @@ def test_a_filtered_pair_is_its_own_fault_whatever_the_status(tmp_path):
 def test_a_server_that_is_not_there_stops_the_run_after_three_tries_of_one_pair(tmp_path):
     run = pairs_of(tmp_path, [f"t{i}" for i in range(9)])
     summary, code = ask(run, "http://127.0.0.1:9/v1?token=sesame", concurrency=4, budget=1)
-    assert code == client.STOPPED and summary["by_class"] == {"unavailable": 3}
+    assert code == asking.STOPPED and summary["by_class"] == {"unavailable": 3}
     assert summary["stopped"] == f"nobody answers at {NOWHERE}; start the server or check the url"
     assert [(row["doc"], row["attempt"]) for row in rows(run)] == [(0, 1), (0, 2), (0, 3)]
     with serving(Script({"*": [valid(1)]})) as url:
@@ -71,7 +71,7 @@ def test_a_server_that_is_not_there_stops_the_run_after_three_tries_of_one_pair(
 
 def test_a_host_that_nobody_knows_stops_the_run(tmp_path):
     summary, code = ask(pairs_of(tmp_path, ["a", "b"]), "http://no-such-host.invalid/v1", budget=1)
-    assert code == client.STOPPED and summary["by_class"] == {"unavailable": 3}
+    assert code == asking.STOPPED and summary["by_class"] == {"unavailable": 3}
 
 
 @pytest.mark.parametrize("url", ["127.0.0.1:9/v1", "ftp://127.0.0.1/v1", "http:///v1", "http://somebody:sesame@127.0.0.1:9/v1", ""])
@@ -96,7 +96,7 @@ def test_a_server_that_goes_away_stops_the_run_after_three_calls_a_slot(tmp_path
     script = Script({"t0": [valid(1)], "*": [DROP]})
     with serving(script) as url:
         summary, code = ask(run, url, concurrency=2, budget=2)
-    assert code == client.STOPPED and "nobody answers" in summary["stopped"]
+    assert code == asking.STOPPED and "nobody answers" in summary["stopped"]
     assert summary["by_class"]["ok"] == 1 and 7 <= summary["by_class"]["connection"] <= 8
     assert set(summary["by_class"]) == {"ok", "connection"}
 

@@ -8,23 +8,22 @@ so is which pair is owed how many calls. Each round of a pass puts the owed pair
 
 import argparse
 import asyncio
-import json
-import signal
 import sys
 import time
 from collections import Counter
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lib import paths, processes
-from lib.judge import answers, batch_files, batch_lines, client, contract, pairs, store, turns
+from lib import paths
+from lib.judge import answers, asking, batch_files, batch_lines, pairs, store, turns
 from lib.judge.batch_files import DONE, KEPT, SUBMITTED, UPLOADED, WRITTEN, Limits, Submission
 from lib.judge.breaker import Breaker
 from lib.judge.budget import Budget
 from lib.judge.pairs import Pair
-from lib.judge.reply import Asked, Outcome
+from lib.judge.reply import Asked
 from lib.judge.slots import Reservation
 from lib.judge.turns import Config
 
@@ -233,7 +232,7 @@ class Run:
                     if held:  # its attempt counts
                         self.budget.release(held)
                     continue
-                writer.append(_row(known, outcome, seconds, self.budget.settle(held, outcome) if held else None))
+                writer.append(asking.row(known, outcome, seconds, self.budget.settle(held, outcome) if held else None))
                 if held:
                     self.budget.clear(held)
                 first = known["attempt"] == 1
@@ -255,10 +254,12 @@ class Run:
         found = rows.filter(pc.is_in(rows["doc"].cast(pa.int64()), value_set=docs))
         return {pair.key: pair.messages[-1]["content"] for pair in render.render(it.part, found) if pair.key in keys}
 
+    async def close(self) -> None:
+        self.budget.close()
+        await self.api.close()
+
     def summary(self) -> dict:
-        by_class = {name: self.classes[name] for name in answers.CLASSES if self.classes[name]}
-        said = {"set": self.config.set, "asked": self.asked, "calls": self.classes.total(), "by_class": by_class, "stopped": self.stop}
-        return said | {"batches": self.batches}
+        return asking.summary(self) | {"batches": self.batches}
 
 
 def _odd(lines: batch_lines.Lines) -> str:
@@ -266,13 +267,6 @@ def _odd(lines: batch_lines.Lines) -> str:
     unknown = f"{len(lines.unknown)} ids that were not asked for ({shown})" if lines.unknown else ""
     unreadable = f"{lines.unreadable} lines that cannot be read" if lines.unreadable else ""
     return " and ".join(filter(None, (unknown, unreadable)))
-
-
-def _row(known: dict, outcome: Outcome, seconds: float, cost: float | None) -> dict:
-    said = outcome.judgment._asdict() if outcome.judgment else {}
-    told = {name: getattr(outcome, name) for name in ("status", "input_tokens", "output_tokens", "request_id", "detail", "reply")}
-    row = {**{name: said.get(name) for name in contract.FIELDS}, **known, **told, "cost": cost, "latency": seconds}
-    return {name: row[name] for name in store.COLUMNS}
 
 
 async def _report(run: Run, seconds: float = 5.0) -> None:
@@ -288,43 +282,17 @@ async def _report(run: Run, seconds: float = 5.0) -> None:
 
 
 async def _main(config: Config, key: str, limits: Limits) -> tuple[dict, int]:
-    run = Run(config, key, limits)
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, run.interrupt, number)
-    reporter = asyncio.create_task(_report(run))
-    try:
-        await run.ask_all()
-    finally:
-        reporter.cancel()
-        run.budget.close()
-        await run.api.close()
-    if run.signal:
-        return run.summary() | {"stopped": f"stopped by signal {run.signal}; its batches go on, run again to fetch them"}, 128 + run.signal
-    return run.summary(), client.STOPPED if run.stop else 0
+    return await asking.to_the_end(Run(config, key, limits), _report, "; its batches go on, run again to fetch them")
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Ask the sets of the configurations one after the other; a line of summary each, the first that stops ends all."""
-    processes.die_with_parent()
+    """Ask the sets of the configurations that the arguments name."""
     parser = argparse.ArgumentParser("python -m lib.judge.batch", description="Ask a judge for all owed pairs by the Batch API.")
     parser.add_argument("configs", nargs="+", type=Path, metavar="CONFIG.json")
     parser.add_argument("--requests", type=int, default=batch_files.REQUESTS, help="the most requests of one file")
     parser.add_argument("--bytes", type=int, default=batch_files.BYTES, help="the most bytes of one file")
     given = parser.parse_args(arguments)
-    try:
-        configs = [Config(**json.loads(source.read_text())) for source in given.configs]
-        key = client.take_key(configs[0].key_variable)
-        for config in configs:
-            with processes.lock(Path(config.run)):
-                summary, code = asyncio.run(_main(config, key, Limits(given.requests, given.bytes)))
-            print(json.dumps(summary), flush=True)
-            if code:
-                print(f"lib.judge.batch: {config.set}: {summary['stopped']}", file=sys.stderr)
-                return code
-    except (OSError, ValueError, processes.Locked) as error:
-        print(f"lib.judge.batch: {error}", file=sys.stderr)
-        return 1
-    return 0
+    return asking.each("lib.judge.batch", given.configs, partial(_main, limits=Limits(given.requests, given.bytes)))
 
 
 if __name__ == "__main__":

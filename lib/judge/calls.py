@@ -69,7 +69,8 @@ class Calls:
         table = table.filter(pc.equal(pc.binary_length(table["key"]), 64)).combine_chunks()
         found = np.empty(table.num_rows, _CALL)
         found["home"] = home
-        words, digits = _words(table["key"]), _DIGIT[_bytes(table["key"], 64)[:, :32]]
+        digits = _digits(table["key"])
+        words = _words(digits)
         found["low"], found["high"] = words[:, 0], words[:, 1]
         for name in ("pass", "attempt"):
             found[name] = table[name].to_numpy()
@@ -109,7 +110,7 @@ class Calls:
         low, first = np.unique(calls["low"], return_index=True)
         if not len(low):
             return np.zeros(len(keys), bool)
-        wanted = _words(keys)
+        wanted = _words(_digits(keys))
         at = np.minimum(np.searchsorted(low, wanted[:, 0]), len(low) - 1)
         return (low[at] == wanted[:, 0]) & (calls["high"][first[at]] == wanted[:, 1])
 
@@ -126,9 +127,13 @@ class Calls:
         return len(self._calls)
 
 
-def _words(keys: pa.Array | pa.ChunkedArray) -> np.ndarray:
-    """uint64[keys, 2]: the first 128 bits of keys of 64 hex digits."""
-    digits = _DIGIT[_bytes(keys, 64)[:, :32]]
+def _digits(keys: pa.Array | pa.ChunkedArray) -> np.ndarray:
+    """uint8[keys, 32]: the first 32 hex digits of keys of 64, 255 for what is none."""
+    return _DIGIT[_bytes(keys, 64)[:, :32]]
+
+
+def _words(digits: np.ndarray) -> np.ndarray:
+    """uint64[keys, 2]: the digits as two numbers."""
     return ((digits[:, 0::2] << 4) | digits[:, 1::2]).view(">u8").astype(np.uint64) if len(digits) else np.empty((0, 2), np.uint64)
 
 

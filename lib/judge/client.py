@@ -13,15 +13,11 @@ server may start again meanwhile. What else follows a call says `lib.judge.retry
 import asyncio
 import contextlib
 import itertools
-import json
-import os
-import signal
 import sys
 from collections import Counter
 from pathlib import Path
 
-from lib import processes
-from lib.judge import answers, contract, pairs, retry, store, turns
+from lib.judge import answers, asking, contract, pairs, retry, store, turns
 from lib.judge.answers import Turn
 from lib.judge.breaker import Breaker
 from lib.judge.budget import Budget
@@ -32,8 +28,6 @@ from lib.judge.retry import Rule
 from lib.judge.turns import Config
 from lib.judge.window import Window
 
-NO_KEY = "none"  # for servers that ask for none
-STOPPED = 3
 _ROUNDS = 3  # of calls without an answer, before nobody is believed to be there
 _REFUSED = 10  # requests refused before the first valid reply that stop the run
 _SILENT = 20  # calls in a row that took too long, at least, before the server is believed to hang
@@ -197,7 +191,7 @@ class Run:
                 self.budget.release(held)
                 return None
             outcome = self._heard(await self.driver.call(self.by, pair))
-            part.append(self._row(pair, intent, number, outcome, self.budget.settle(held, outcome)))
+            part.append(asking.row(self._known(pair, intent, number), outcome, outcome.latency, self.budget.settle(held, outcome)))
             self.budget.clear(held)
             if outcome.status == "rate limited" or outcome.http in _BUSY and not outcome.stop:
                 held_for = self._wait(pair.key, min(self.window.unserved, _HOLDS), outcome.wait)
@@ -241,19 +235,14 @@ class Run:
     def _wait(self, key: str, doublings: int, asked_for: float | None) -> float:
         return retry.seconds(key, doublings, asked_for, self.config.backoff, self.config.longest_wait)
 
-    def _row(self, pair: Pair, intent: dict, number: int, outcome: Outcome, cost: float | None) -> dict:
-        said = outcome.judgment._asdict() if outcome.judgment else {}
-        known = {
-            **intent, **{name: said.get(name) for name in contract.FIELDS}, "cost": cost,
-            "key": pair.key, "task_id": pair.task, "query": pair.query, "doc": pair.doc, "pass": self.in_pass, "attempt": number,
+    def _known(self, pair: Pair, intent: dict, number: int) -> dict:
+        return {
+            **intent, "key": pair.key, "task_id": pair.task, "query": pair.query, "doc": pair.doc, "pass": self.in_pass, "attempt": number,
             "prompt_sha256": self.by.prompt.sha256, "schema_sha256": contract.SCHEMA_SHA256, "model": self.by.model,
-            **{name: getattr(outcome, name) for name in ("status", "input_tokens", "output_tokens", "latency", "request_id", "detail", "reply")},
         }  # fmt: skip
-        return {name: known[name] for name in store.COLUMNS}
 
     def summary(self) -> dict:
-        by_class = {name: self.classes[name] for name in answers.CLASSES if self.classes[name]}
-        return {"set": self.config.set, "asked": self.asked, "calls": self.classes.total(), "by_class": by_class, "stopped": self.stop}
+        return asking.summary(self)
 
 
 async def _report(run: Run, seconds: float = 5.0) -> None:
@@ -266,47 +255,12 @@ async def _report(run: Run, seconds: float = 5.0) -> None:
 
 
 async def _main(config: Config, key: str) -> tuple[dict, int]:
-    run = Run(config, key)
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, run.interrupt, number)
-    reporter = asyncio.create_task(_report(run))
-    try:
-        await run.ask_all()
-    finally:
-        reporter.cancel()
-        await run.close()
-    if run.signal:
-        return run.summary() | {"stopped": f"stopped by signal {run.signal}"}, 128 + run.signal
-    return run.summary(), STOPPED if run.stop else 0
-
-
-def take_key(variable: str) -> str:
-    """The key from the environment, which then holds nothing else that the SDK would send or log."""
-    key = os.environ.get(variable, "")
-    if not key.isascii() or not key.isprintable() or key != key.strip():
-        raise ValueError(f"{variable} is no key: it holds a line end, a blank at an end or a letter outside ASCII; set it again")
-    for name in [name for name in os.environ if name.startswith("OPENAI_")]:
-        del os.environ[name]
-    return key or NO_KEY
+    return await asking.to_the_end(Run(config, key), _report)
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Ask the sets of the configurations one after the other; a line of summary each, the first that stops ends all."""
-    processes.die_with_parent()
-    configs = [Config(**json.loads(Path(source).read_text())) for source in (sys.argv[1:] if arguments is None else arguments)]
-    try:
-        key = take_key(configs[0].key_variable)
-        for config in configs:
-            with processes.lock(Path(config.run)):
-                summary, code = asyncio.run(_main(config, key))
-            print(json.dumps(summary), flush=True)
-            if code:
-                print(f"lib.judge.client: {config.set}: {summary['stopped']}", file=sys.stderr)
-                return code
-    except (OSError, ValueError, processes.Locked) as error:
-        print(f"lib.judge.client: {error}", file=sys.stderr)
-        return 1
-    return 0
+    """Ask the sets of the configurations that the arguments name."""
+    return asking.each("lib.judge.client", sys.argv[1:] if arguments is None else arguments, _main)
 
 
 if __name__ == "__main__":

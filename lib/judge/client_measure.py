@@ -19,7 +19,7 @@ from typing import NamedTuple
 import psutil
 
 from lib import contracts, processes
-from lib.judge import client, drivers, prompt, turns
+from lib.judge import asking, client, drivers, prompt, turns
 from lib.judge.pairs import Pair
 from lib.judge.turns import Config
 
@@ -132,7 +132,7 @@ async def _default(url: str):
 
 
 async def _driver(way: str, url: str, flying: int):
-    driver = drivers.connect(_config(url, flying, driver=way), client.NO_KEY)
+    driver = drivers.connect(_config(url, flying, driver=way), asking.NO_KEY)
 
     async def call(by: prompt.Judge, pair: Pair) -> bool:
         return (await driver.call(by, pair)).judgment is not None
@@ -178,7 +178,7 @@ def write(run: Path, pairs: int, characters: int, queries: int = 100) -> None:
 
 async def _memory(url: str, run: Path, few: int, flying: int, driver: str) -> dict:
     """The whole client on a written run: its resident memory after `few` calls, and the most after that; its rate and processor time."""
-    asking, own, after = client.Run(_config(url, flying, run=str(run), driver=driver), client.NO_KEY), psutil.Process(), []
+    asking, own, after = client.Run(_config(url, flying, run=str(run), driver=driver), asking.NO_KEY), psutil.Process(), []
     task = asyncio.create_task(asking.ask_all())
     wall, processor = time.perf_counter(), time.process_time()
     while not task.done():

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lib import keys as pair_keys
 from lib.judge import answers, keyed, pairs, prompt, store
 from lib.judge.answers import Turn
 from lib.judge.pairs import Pair, Pairs
@@ -102,9 +103,10 @@ def owed(config: Config, render: Pairs, part: str, every: bool = False) -> Itera
     keys = None if every else keyed.read(config.run, config.set, part, by)
     if keys is not None:
         asked &= _first(keys) & ~calls.answered(keys)
-        due = [row for row in np.flatnonzero(asked).tolist() if turn(row, keys[row])[1]]
-        for pair in render.render(part, rows.take(np.array(due, np.int64))):
-            yield pair._replace(row=due[pair.row]), *turn(due[pair.row], pair.key)
+        looked = ((row, *turn(row, keys[row])) for row in np.flatnonzero(asked).tolist())
+        due = [found for found in looked if found[2]]
+        for pair, (row, *told) in zip(render.render(part, rows.take(np.array([row for row, *_ in due], np.int64))), due, strict=True):
+            yield pair._replace(row=row), *told
         return
     keys, seen, repeated = [], set(), _repeated(rows)
     for pair in render.render(part, rows):
@@ -132,9 +134,8 @@ def _coded(column: pa.ChunkedArray) -> tuple[np.ndarray, list]:
 
 def _repeated(rows: pa.Table) -> np.ndarray:
     """bool[rows]: the query and document of this row are those of another row too; only such rows can share a key."""
-    both = rows["query"].to_numpy().astype(np.int64) << 32 | rows["doc"].to_numpy().astype(np.int64)
-    _, where, counts = np.unique(both, return_inverse=True, return_counts=True)
-    return counts[where] > 1
+    known = pair_keys.of(rows)
+    return pair_keys.inside(known, pair_keys.repeated(known))
 
 
 def part_names(config: Config) -> list[str]:
