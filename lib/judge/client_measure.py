@@ -178,18 +178,18 @@ def write(run: Path, pairs: int, characters: int, queries: int = 100) -> None:
 
 async def _memory(url: str, run: Path, few: int, flying: int, driver: str) -> dict:
     """The whole client on a written run: its resident memory after `few` calls, and the most after that; its rate and processor time."""
-    asking, own, after = client.Run(_config(url, flying, run=str(run), driver=driver), asking.NO_KEY), psutil.Process(), []
-    task = asyncio.create_task(asking.ask_all())
+    whole, own, after = client.Run(_config(url, flying, run=str(run), driver=driver), asking.NO_KEY), psutil.Process(), []
+    task = asyncio.create_task(whole.ask_all())
     wall, processor = time.perf_counter(), time.process_time()
     while not task.done():
         await asyncio.sleep(0.2)
-        if asking.classes.total() >= few:
+        if whole.classes.total() >= few:
             after.append(own.memory_info().rss / 2**20)
     await task
-    await asking.close()
-    calls, took = asking.classes.total(), time.perf_counter() - wall
+    await whole.close()
+    calls, took = whole.classes.total(), time.perf_counter() - wall
     return {
-        "calls": calls, "answered": asking.classes["ok"], "seconds": took, "processor": time.process_time() - processor,
+        "calls": calls, "answered": whole.classes["ok"], "seconds": took, "processor": time.process_time() - processor,
         "MiB": after[0] if after else own.memory_info().rss / 2**20, "grown MiB": max(after) - after[0] if after else 0.0,
     }  # fmt: skip
 
