@@ -150,14 +150,16 @@ def _fetch_all(
 ) -> dict[str, str | None]:
     """Of each document that was tried None, or the reason why it is a gap; all are, unless the first `patience` of them are gaps."""
     stop, reasons = threading.Event(), {}
-    with ThreadPoolExecutor(max(1, workers)) as pool:
+    with ThreadPoolExecutor(max(1, workers)) as pool, tqdm(desc="fetch", total=len(docids), mininterval=10, disable=None) as bar:
         try:
-            asked = {pool.submit(_fetch_one, work, docid, words, timeout, tries, stop): docid for docid in docids}
-            for future in tqdm(as_completed(asked), "fetch", len(docids), mininterval=10, disable=None):  # on a terminal only
-                reasons[asked[future]] = future.result()
-                if len(reasons) == patience < len(docids) and all(reasons.values()):
+            for part in (docids[:patience], docids[patience:]):
+                if reasons and all(reasons.values()):  # the first are all gaps, so nobody is asked for the others
                     break
-        finally:  # an interrupt, a full disk, a program that is not there, nobody who answers: what is under way is killed
+                asked = {pool.submit(_fetch_one, work, docid, words, timeout, tries, stop): docid for docid in part}
+                for future in as_completed(asked):
+                    reasons[asked[future]] = future.result()
+                    bar.update()
+        finally:  # an interrupt, a full disk, a program that is not there: what is under way is killed
             stop.set()
             pool.shutdown(wait=False, cancel_futures=True)
     return reasons
