@@ -190,7 +190,7 @@ def test_heaps_are_carried_over_document_parts_in_any_order(backend):
     best = hits.heap(6, 40)
     for part in rng.permutation(9):
         rows = np.arange(100 * part, 100 * part + 100, dtype=np.int32)
-        dense.add(best, query, dense.documents(vectors[rows], rows), backend=backend)
+        dense.add(best, query, dense.documents(vectors[rows], rows, backend=backend))
     whole, carried = dense.top(vectors, query, 40), hits.ranked(best)
     assert carried.doc.tobytes() == whole.doc.tobytes() and carried.score.tobytes() == whole.score.tobytes()
 

@@ -20,7 +20,7 @@ from threadpoolctl import threadpool_limits
 from lib.retrieval import dense_kernels, hits, kernels
 from lib.retrieval.hits import Heap, Hits
 
-BLOCK = 512  # documents a product, a multiple of 64
+BLOCK = 1024  # documents a product, a multiple of 64
 QUERIES = 1024  # and queries
 MORE, MORE_ROUNDED, MORE_BYTES = 1.0, 2.0, 3.0  # candidates kept for each place of the list, and 16, by fp32, bf16 and int8 products
 BACKENDS = ("fp32", "bf16", "int8", "faiss")
@@ -98,6 +98,7 @@ class Documents(NamedTuple):
     vectors: np.ndarray  # float32[n, d], finite, contiguous
     rows: np.ndarray  # int32[n], their corpus rows
     longest: float  # no vector is longer
+    search: Callable | None = None  # search(query, heaps, bound) -> the candidates by one backend, and the bound that their products keep
 
 
 class Candidates(NamedTuple):
@@ -109,10 +110,11 @@ class Candidates(NamedTuple):
     dropped: np.ndarray  # float32[queries]: no product that was let go is larger, but those that cannot reach the heap
 
 
-def documents(vectors, rows=None, what: str = "document vectors", zero: bool = True) -> Documents:
-    """Check vectors (see `checked`) of the corpus rows `rows`, int32[n], or 0, 1, ...; float32 in rows is not copied."""
+def documents(vectors, rows=None, what: str = "document vectors", zero: bool = True, backend: str = "fp32") -> Documents:
+    """Check vectors (see `checked`) of the corpus rows `rows`, int32[n], or 0, 1, ..., and make them ready for a backend; float32 in rows is not copied."""
     values, length = _measured(vectors, what, rows, zero)
-    return Documents(values, np.arange(len(values), dtype=np.int32) if rows is None else rows, float(length.max(initial=0.0)))
+    known = Documents(values, np.arange(len(values), dtype=np.int32) if rows is None else rows, float(length.max(initial=0.0)))
+    return known._replace(search=_backend(backend, known))
 
 
 def kept(best: Heap, more: float) -> int:
@@ -126,12 +128,16 @@ def _reach(best: Heap, bound: np.ndarray) -> np.ndarray:
     return np.nextafter(least.astype(np.float32), np.float32(-np.inf))
 
 
-def candidates(products, best: Heap, bound: np.ndarray, keep: int) -> Candidates:
-    """The largest products of each query; `products` gives (first place, float32[queries, BLOCK], how many of them count) of ranges of the documents."""
+def no_candidates(best: Heap, bound: np.ndarray, keep: int) -> tuple[Candidates, np.ndarray]:
+    """Room for the largest products of each query, and the cuts that they start at."""
     queries, room = len(best.doc), 3 * keep + 64
     found, coarse = np.empty((queries, room), np.int32), np.empty((queries, room), np.float32)
-    held = Candidates(found, coarse, np.zeros(queries, np.int64), np.full(queries, -np.inf, np.float32))
-    cut = _reach(best, bound)
+    return Candidates(found, coarse, np.zeros(queries, np.int64), np.full(queries, -np.inf, np.float32)), _reach(best, bound)
+
+
+def candidates(products, best: Heap, bound: np.ndarray, keep: int) -> Candidates:
+    """The largest products of each query; `products` gives (first place, float32[queries, BLOCK], how many of them count) of ranges of the documents."""
+    held, cut = no_candidates(best, bound, keep)
     for first, product, count in products:
         dense_kernels.collect(product, count, first, keep, held.found, held.coarse, held.size, cut, held.dropped)
     return held
@@ -200,19 +206,21 @@ def _backend(name: str, known: Documents) -> Callable:
     """search(query, heaps, bound) -> the candidates, and the bound that their products keep."""
     if name not in BACKENDS:
         raise ValueError(f"there is no dense backend {name!r}; take {', '.join(BACKENDS)}")
-    if name == "bf16":
+    if name == "faiss":
+        return _faiss(known)
+    if name == "bf16" and known.longest <= _LARGEST:
         from lib.retrieval import dense_bf16  # torch
 
         return dense_bf16.search(known)
-    if name == "int8":
+    if name == "int8" and known.longest <= _LARGEST:
         from lib.retrieval import dense_int8  # torch
 
-        usable = dense_int8.fast() and known.vectors.shape[1] < dense_int8.LONGEST
-        return dense_int8.search(known) if usable else _fp32(known)
-    return _fp32(known) if name == "fp32" else _faiss(known)
+        if dense_int8.fast() and known.vectors.shape[1] < dense_int8.LONGEST:
+            return dense_int8.search(known)
+    return _fp32(known)
 
 
-def add(best: Heap, query: np.ndarray, known: Documents, threads: int = 1, backend: str = "fp32") -> None:
+def add(best: Heap, query: np.ndarray, known: Documents, threads: int = 1) -> None:
     """Put documents into the heaps; `query` is finite float32 [q, d]. The backends differ in nothing but time."""
     if known.vectors.shape[1] != query.shape[1] and len(known.vectors):
         raise ValueError(f"the documents have {known.vectors.shape[1]} dimensions and the queries {query.shape[1]}; encode both with one model")
@@ -220,7 +228,7 @@ def add(best: Heap, query: np.ndarray, known: Documents, threads: int = 1, backe
     if length.max(initial=0.0) * known.longest > _LARGEST:
         raise ValueError(f"a product of up to {length.max() * known.longest:.3g} does not fit float32; normalise the vectors")
     # bf16 has the range of float32, but rounds what is near its end to infinity
-    search = _backend("fp32" if backend in ("bf16", "int8") and max(length.max(initial=0.0), known.longest) > _LARGEST else backend, known)
+    search = known.search if length.max(initial=0.0) <= _LARGEST else _fp32(known)
     if not len(known.vectors):
         return
     bound = _bound(query.shape[1], length, known.longest)
@@ -246,5 +254,5 @@ def top(vectors, query_vectors, k: int = 100, removed=None, threads: int = 1, ba
     values, query = checked(vectors, "document vectors"), checked(query_vectors, "query vectors")
     live = np.flatnonzero(~hits.removed_mask(removed, len(values))).astype(np.int32)
     best = hits.heap(len(query), k)
-    add(best, query, documents(values if len(live) == len(values) else values[live], live), threads, backend)
+    add(best, query, documents(values if len(live) == len(values) else values[live], live, backend=backend), threads)
     return hits.ranked(best)

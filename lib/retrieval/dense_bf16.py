@@ -33,7 +33,7 @@ def rounded(values: np.ndarray, where: str) -> tuple[torch.Tensor, np.ndarray]:
 
 
 def search(known: Documents, where: str | None = None) -> Callable:
-    """What `dense.add` calls: search(query, heaps, bound) -> the candidates, and the bound that their products keep."""
+    """The `search` of `dense.Documents`."""
     where = where or device()
     torch.set_num_threads(1)
     vectors, rests = rounded(known.vectors, where)

@@ -41,7 +41,7 @@ def rounded(values: np.ndarray) -> Rounded:
 
 
 def search(known: Documents) -> Callable:
-    """What `dense.add` calls: search(query, heaps, bound) -> the candidates, and the bound that their products keep."""
+    """The `search` of `dense.Documents`."""
     vectors = rounded(known.vectors)
     rest = float(vectors.rest.max(initial=0.0))
 
@@ -49,7 +49,11 @@ def search(known: Documents) -> Callable:
         torch.set_num_threads(1)  # of this thread; the queries are what is shared out
         given, length = rounded(query), dense.lengths(query)
         wide = 5 * bound + 1.001 * (given.rest * known.longest + (length + given.rest) * rest) + 2.0**-100
-        return dense.candidates(_products(given, vectors), best, wide, dense.kept(best, dense.MORE_BYTES)), wide
+        keep = dense.kept(best, dense.MORE_BYTES)
+        held, cut = dense.no_candidates(best, wide, keep)
+        for at, sums in _sums(given.whole, vectors.whole):
+            dense_kernels.collect_sums(sums, given.step, vectors.step[at : at + dense.BLOCK], at, keep, held.found, held.coarse, held.size, cut, held.dropped)
+        return held, wide
 
     return found
 
@@ -60,16 +64,17 @@ def product(query: np.ndarray, vectors: np.ndarray) -> Callable:
 
     def multiply() -> None:
         for some in given.split(dense.QUERIES):
-            for block in known.split(dense.BLOCK):
-                torch._int_mm(some, block.T)
+            for _ in _sums(some, known):
+                pass
 
     return multiply
 
 
-def _products(query: Rounded, vectors: Rounded) -> Iterator[tuple[int, np.ndarray, int]]:
-    product = np.zeros((len(query.step), dense.BLOCK), np.float32)
-    for at in range(0, len(vectors.step), dense.BLOCK):
-        some = slice(at, min(at + dense.BLOCK, len(vectors.step)))
-        sums = torch._int_mm(query.whole, vectors.whole[some].T).numpy()
-        dense_kernels.scaled(sums, query.step, vectors.step[some], product)
-        yield at, product, some.stop - at
+def _sums(query: torch.Tensor, vectors: torch.Tensor) -> Iterator[tuple[int, np.ndarray]]:
+    """(first place, int32[queries, documents]) of ranges of the documents; the next range may lie where the last one lay."""
+    room = torch.empty((len(query), dense.BLOCK), dtype=torch.int32)
+    for at in range(0, len(vectors), dense.BLOCK):
+        some = vectors[at : at + dense.BLOCK]
+        sums = room if len(some) == dense.BLOCK else torch.empty((len(query), len(some)), dtype=torch.int32)
+        torch._int_mm(query, some.T, out=sums)
+        yield at, sums.numpy()

@@ -33,15 +33,6 @@ def in_bytes(values, largest, whole, step, rest):
 
 
 @numba.njit(cache=True, nogil=True)
-def scaled(sums, of_query, of_document, product):
-    """Sums of whole numbers int32[queries, documents] as products of the rows in float32."""
-    for q in range(sums.shape[0]):
-        row, to, step = sums[q], product[q], of_query[q]
-        for j in range(_U(sums.shape[1])):
-            to[j] = np.float32(row[j]) * (step * of_document[j])
-
-
-@numba.njit(cache=True, nogil=True)
 def _keep_largest(found, coarse, size, keep):
     """Put the `keep` largest of the first `size` in front; the least of them (Hoare's quickselect)."""
     low, high = 0, size - 1
@@ -71,28 +62,44 @@ def _keep_largest(found, coarse, size, keep):
 
 
 @numba.njit(cache=True, nogil=True)
+def _collect(q, row, documents, first, keep, found, coarse, size, cut, dropped):
+    least, n, room = cut[q], size[q], found.shape[1]
+    for group in range(_U(documents + _WIDE - 1) // _U(_WIDE)):
+        above = np.int32(0)
+        for at in range(group * _U(_WIDE), (group + _U(1)) * _U(_WIDE)):
+            above += np.int32(row[at] > least)
+        if above:
+            if n + _WIDE > room:
+                least = _keep_largest(found[q], coarse[q], n, keep)
+                cut[q] = dropped[q] = least
+                n = keep
+            for at in range(group * _U(_WIDE), min((group + _U(1)) * _U(_WIDE), _U(documents))):
+                found[q, n], coarse[q, n] = first + np.int64(at), row[at]
+                n += np.int64(row[at] > least)  # no branch to guess
+    size[q] = n
+
+
+@numba.njit(cache=True, nogil=True)
 def collect(product, documents, first, keep, found, coarse, size, cut, dropped):
     """Note the documents `first`, `first + 1`, ... whose product is above the query's cut: where they are many, the `keep` largest.
 
-    `product` is [queries, a multiple of 64], of which the first `documents` count. `found` and `coarse` [queries, room] hold the
-    first `size` of each query; the room is `keep` and 64 at least. What is let go besides is at most `dropped`, as high as the cut.
+    `product` is float32[queries, a multiple of 64], of which the first `documents` count. `found` and `coarse` [queries, room] hold
+    the first `size` of each query; the room is `keep` and 64 at least. What is let go besides is at most `dropped`, as high as the cut.
     """
-    room = found.shape[1]
     for q in range(product.shape[0]):
-        row, least, n = product[q], cut[q], size[q]
-        for group in range(_U(documents + _WIDE - 1) // _U(_WIDE)):
-            above = np.int32(0)
-            for at in range(group * _U(_WIDE), (group + _U(1)) * _U(_WIDE)):
-                above += np.int32(row[at] > least)
-            if above:
-                if n + _WIDE > room:
-                    least = _keep_largest(found[q], coarse[q], n, keep)
-                    cut[q] = dropped[q] = least
-                    n = keep
-                for at in range(group * _U(_WIDE), min((group + _U(1)) * _U(_WIDE), _U(documents))):
-                    found[q, n], coarse[q, n] = first + np.int64(at), row[at]
-                    n += np.int64(row[at] > least)  # no branch to guess
-        size[q] = n
+        _collect(q, product[q], documents, first, keep, found, coarse, size, cut, dropped)
+
+
+@numba.njit(cache=True, nogil=True)
+def collect_sums(sums, of_query, of_document, first, keep, found, coarse, size, cut, dropped):
+    """The same of sums of whole numbers, int32[queries, documents], times the steps float32 of their rows."""
+    documents = sums.shape[1]
+    product = np.zeros((documents + _WIDE - 1) // _WIDE * _WIDE, np.float32)  # of one query at a time, which stays in the cache
+    for q in range(sums.shape[0]):
+        row, step = sums[q], of_query[q]
+        for j in range(_U(documents)):
+            product[j] = np.float32(row[j]) * (step * of_document[j])
+        _collect(q, product, documents, first, keep, found, coarse, size, cut, dropped)
 
 
 @numba.njit(cache=True, nogil=True)

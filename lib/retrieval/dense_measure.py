@@ -75,12 +75,13 @@ def by_loop(vectors: np.ndarray, rows: np.ndarray, query: np.ndarray, k: int) ->
 
 def _ways(options: Options, vectors: np.ndarray, rows: np.ndarray, query: np.ndarray) -> dict[str, Callable]:
     """Each gives doc int32[queries, k], or nothing."""
-    known = dense.documents(vectors, rows)
 
     def ours(backend: str, threads: int = 1) -> Callable:
+        known = dense.documents(vectors, rows, backend=backend)  # made ready before the clock, as an index of faiss is
+
         def search():
             best = hits.heap(len(query), options.k)
-            dense.add(best, query, known, threads, backend)
+            dense.add(best, query, known, threads)
             return hits.ranked(best).doc
 
         return search
@@ -93,7 +94,7 @@ def _ways(options: Options, vectors: np.ndarray, rows: np.ndarray, query: np.nda
                 block = vectors[at : at + dense.BLOCK]
                 np.matmul(some, block.T, out=product[: len(some), : len(block)])
 
-    made = {f"ours, {name}": ours(name) for name in dense.BACKENDS} | {"ours, two threads": ours("fp32", 2), "sgemm": sgemm}
+    made = {f"ours, {name}": ours(name) for name in dense.BACKENDS if f"ours, {name}" in options.ways} | {"ours, two threads": ours("fp32", 2), "sgemm": sgemm}
     for name in {"bf16", "int8"} & {way.removesuffix(" product") for way in options.ways}:
         made[f"{name} product"] = importlib.import_module(f"lib.retrieval.dense_{name}").product(query, vectors)
     if {"IndexFlatIP", "IDSelectorBitmap"} & set(options.ways):

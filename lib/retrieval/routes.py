@@ -34,13 +34,13 @@ def _dense(shard: str, config: dict) -> dict:
     run, (_, first, rows) = Path(config["run"]), corpus.part_of("queries", config, shard)
     keep = np.flatnonzero(corpus.queries(run, shard, ["keep"])["keep"].to_numpy())
     query = dense_search.checked(_vectors(run, "query_vectors", shard, rows)[keep], "query vectors", first + keep, zero=False)
-    best = hits.heap(len(keep), DEPTH)
+    best, backend = hits.heap(len(keep), DEPTH), config.get("dense_backend", "fp32")
     for part in corpus.parts(run, "documents") if len(keep) else []:
         live = np.flatnonzero(~corpus.documents(run, part.shard, ["removed"])["removed"].to_numpy())
         if len(live):
             vectors = _vectors(run, "vectors", part.shard, part.rows)[live]
-            known = dense_search.documents(vectors, (part.first + live).astype(np.int32), "live document vectors", zero=False)
-            dense_search.add(best, query, known, backend=config.get("dense_backend", "fp32"))
+            known = dense_search.documents(vectors, (part.first + live).astype(np.int32), "live document vectors", zero=False, backend=backend)
+            dense_search.add(best, query, known)
     found = hits.none(rows, DEPTH)
     found.doc[keep], found.score[keep] = hits.ranked(best)
     return contracts.write("hits", hits.table(found), run / "hits/dense" / f"{shard}.parquet")
