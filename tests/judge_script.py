@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from collections import Counter, defaultdict
+from collections.abc import Callable
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -107,14 +108,15 @@ class Script:
 
 
 @contextmanager
-def serving(script: Script, at: int = 0):
-    """Yield the base url of a server that follows the script, in a thread of this process; 0 takes a free port."""
+def serving(script: Script, at: int = 0, beside: Callable[[web.Application], None] = lambda app: None):
+    """Yield the base url of a server that follows the script, in a thread of this process; 0 takes a free port, `beside` adds routes."""
     loop = asyncio.new_event_loop()
     ready, port = threading.Event(), []
 
     async def start():
         app = web.Application(client_max_size=64 * 2**20)
         app.router.add_post("/v1/chat/completions", script.answer)
+        beside(app)
         runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
         await runner.setup()
         await web.TCPSite(runner, "127.0.0.1", at).start()
