@@ -5,13 +5,16 @@ import time
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from judge_script import intent, table
+from judge_script import Script, ask, intent, judge, serving, table, valid
+from judge_script import world as asked_world
 
 from lib import contracts
-from lib.release import coverage, labels
+from lib.judge import answers as answers_of
+from lib.release import coverage, labels, published
 from lib.release.coverage import GapsLeft
 from lib.release.merge import ReleaseError, merge
 
@@ -272,6 +275,39 @@ def test_a_failed_trial_pair_is_no_gap_since_it_has_its_label(run):
     table(run, "answers", "answers/v2", [[*kept, told("v2", 0, 4, "trial", "timeout")], []])
     labels.write(run, 2)
     assert next(row for row in contracts.read("labels", run / "labels").to_pylist() if row["docid"] == "d4")["judge"] == "student"
+
+
+OWN_WORDS = "sentinel: what the judge said in its own words"
+
+
+def test_no_byte_of_a_release_is_of_a_rationale(tmp_path):
+    run, out = asked_world(tmp_path / "run", [f"text {i}" for i in range(6)], queries_a_part=1), tmp_path / "out"
+    table(run, "queries", "queries", [[{"qid": "q0", "text": "What is 0?", "source_docid": "d5", "source_doc": 5, "keep": True}]])
+    table(run, "hits", "hits/dense", [[hits(0, 1, 2)]])
+    table(run, "fused", "fused", [[fused(3, 4)]])
+    v1 = [intent(0, 0, stage="dense_1_5"), intent(0, 1, stage="pick"), intent(0, 2, stage="dense_1_5"), to_student(0, 1, "short")]
+    v2 = [intent(0, 3, "v2", stage="new_long_1_5"), to_student(0, 4, "new_short", "v2")]
+    sent = {"source_page": [intent(0, 5, stage="source_page")], "v1": v1, "v2_gap": [], "v2": v2}
+    with serving(Script({"text 2": [valid(None, rationale=OWN_WORDS)], "*": [valid(2, rationale=OWN_WORDS)]})) as url:
+        for name, pairs in sent.items():
+            table(run, "intents", f"intents/{name}", [pairs])
+            ask(run, url, set=name)
+    for name in sent:
+        answers_of.write(run, name, judge())
+    for version, doc in (("v1", 1), ("v2", 4)):
+        line = contracts.write("scores", contracts.table("scores", [scored(0, doc, 0.5)]), run / f"scores/{version}/part-00000-00.parquet")
+        contracts.finish(run / f"scores/{version}", [line])
+    assert labels.write(run) == 6
+    published.publish(run, out)
+    for name, replies in (("source_page", 1), ("v1", 3), ("v2", 1)):
+        assert (run / "attempts" / name / "part-00000.jsonl").read_text().count(OWN_WORDS) >= replies
+    files = [path for folder in (out, run / "labels") for path in folder.rglob("*") if path.is_file()]
+    assert {path.suffix for path in files} == {".md", ".json", ".jsonl", ".trec", ".tsv", ".parquet"}
+    for path in files:
+        assert OWN_WORDS.encode() not in path.read_bytes(), path
+        if path.suffix == ".parquet":
+            kept = pq.read_table(path)
+            assert OWN_WORDS not in f"{kept.to_pylist()} {kept.schema.metadata}", path
 
 
 def test_merging_is_no_loop_over_pairs():

@@ -86,6 +86,13 @@ def test_scores_count_for_the_stage_that_sent_their_pair_and_are_missing_before_
     assert judged.student(run, "v2", labelled=False)["judged"].isna().all()
 
 
+def test_a_pair_that_is_scored_twice_counts_twice_so_that_the_table_shows_it(run):
+    again = contracts.table("scores", [{"query": 0, "doc": 9, "score": 0.1, "checkpoint": "larger/1", "gate": "g"}] * 2)
+    lines = [*contracts.parts(run / "scores/v2"), contracts.write("scores", again, run / "scores/v2/part-00000-01.parquet")]
+    contracts.finish(run / "scores/v2", lines)
+    assert judged.student(run, "v2").to_numpy().tolist() == [["v2", "new_long_6_20", 3, 2], ["v2", "new_short", 2, 2 + 2]]
+
+
 def test_who_judged_sums_rounds_and_stands_in_the_order_of_the_stages(run):
     columns = ["version", "stage", "round", "sent", "valid", "withdrawn", "gaps"]
     ledger = pd.DataFrame([("v2 gap", "pick", 1, 1, 1, 0, 0), ("v1", "pick", 1, 4, 2, 1, 1), ("v1", "pick", 2, 6, 5, 1, 0), ("v1", "dense_1_5", 1, 0, 0, 0, 0)], columns=columns)

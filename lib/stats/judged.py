@@ -66,7 +66,7 @@ def routed_by_rank(run: str | Path, intents: str = "v1") -> dict[str, np.ndarray
 def student(run: str | Path, version: str, labelled: bool = True) -> pd.DataFrame:
     """One row a stage of the relevance model in v1 or v2: pairs sent to it, and scored (missing before they are `labelled`).
 
-    A score counts for the stage in which its pair was sent.
+    A score counts for the stage in which its pair was sent; a pair that is scored twice, as none should be, counts twice.
     """
     run, sent, scored = Path(run), Counter(), Counter()
     for line in contracts.parts(run / "intents" / version):
@@ -76,9 +76,7 @@ def student(run: str | Path, version: str, labelled: bool = True) -> pd.DataFram
         if labelled:
             found, asked = np.sort(keys.of(scores.read(run, version, Path(line["part"]).stem, ["query", "doc"]))), keys.of(part)
             times = np.searchsorted(found, asked, side="right") - np.searchsorted(found, asked)
-            scored.update(counted(part["stage"].filter(pa.array(times > 0))))
-            for again in np.flatnonzero(times > 1):  # none in a run that labels
-                scored[part["stage"][int(again)].as_py()] += int(times[again]) - 1
+            scored.update(counted(part["stage"].take(pa.array(np.repeat(np.arange(len(times)), times)))))
     rows = [{"version": version, "stage": stage, "sent": sent[stage], "judged": scored[stage] if labelled else None} for stage in sorted(sent)]
     return pd.DataFrame(rows, columns=["version", "stage", "sent", "judged"])
 
