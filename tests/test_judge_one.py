@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 import pytest
-from judge_script import KEY, Script, intent, judge, pairs_of, serving, table, told, valid, world
+from judge_script import KEY, Script, ask, content, error, intent, judge, pairs_of, serving, table, told, valid, world
 
 from lib import contracts, paths
 from lib.judge import __main__ as show
@@ -47,11 +47,30 @@ def test_a_routed_pair_is_asked_as_its_route_sends_it_and_unfinishes_the_answers
     assert told(run, judge()) == {0: "ok", 1: "budget stop", 2: "ok"} and script.calls == {"text": 2}
 
 
-def test_a_pair_without_a_valid_reply_says_how_its_last_call_ended(tmp_path):
-    run = pairs_of(tmp_path / "run", TEXTS)
-    with serving(Script({"*": [{"content": None, "refusal": "no"}]})) as url:
-        lines = list(one.judge(run, "q0", "d0", judge(), url, passes=1, budget=1))
-    assert lines == ["asked 1 time", "query q0, document d0: no valid reply; the last call was refusal"]
+def test_a_pair_without_a_valid_reply_ends_with_the_class_of_its_own_last_call_and_an_unevaluable_one_with_0(tmp_path, capsys):
+    run, refused = world(tmp_path / "run", TEXTS), {"content": None, "refusal": "no"}
+    table(run, "intents", "intents/v1", [[intent(0, 0)]])
+    script = Script({"text 0": [error(400), refused, refused, refused, content("x"), valid(0)], "text 1": [valid(None)]})
+    with serving(script) as url:
+        ask(run, url, budget=1)  # a call of v1, which is not one of these
+
+        def command(docid, *words):
+            return show.main(["one", "q0", docid, "--judge", url, "--model", "m", "--sampling", '{"temperature": 0.0}', "--run", str(run), *words])
+
+        with pytest.raises(SystemExit) as ended:
+            command("d0", "--passes", "1")
+        assert ended.value.code == (
+            "lib.judge: query q0, document d0: no valid reply in 3 calls, and the last ended as refusal; `python -m lib.judge show` "
+            "says why; mend that and ask with --passes 2, or ask another model, sampling or prompt"
+        )
+        assert capsys.readouterr().out == "asked 3 times\n"
+        with pytest.raises(SystemExit, match="no valid reply in 3 calls"):
+            command("d0", "--passes", "1")
+        assert capsys.readouterr().out == "asked 0 times\n"
+        command("d0", "--passes", "2")
+        assert capsys.readouterr().out.startswith("asked 2 times\nquery q0, document d0: score 0 (m, ")
+        command("d1")
+        assert "query q0, document d1: the query cannot be evaluated (m, " in capsys.readouterr().out
 
 
 def test_unknown_ids_are_named(tmp_path):

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lib import contracts, paths, processes
-from lib.judge import answers, estimate, located, prompt, rounds, store
+from lib.judge import answers, estimate, located, one, prompt, rounds, store
 
 RELEASED = ("v1", "v2 gap", "v2")  # the versions whose pairs have a row in the release
 
@@ -127,10 +127,8 @@ def show(run: Path, qid: str, docid: str) -> Iterator[str]:
 
 
 def _judge(given: argparse.Namespace, run: Path) -> Iterator[str]:
-    from lib.judge import one
-
     by = prompt.judge(given.model, given.prompt, **prompt.sampling(given.sampling))
-    return one.judge(run, given.qid, given.docid, by, given.judge, given.max_chars)
+    return one.judge(run, given.qid, given.docid, by, given.judge, given.max_chars, passes=given.passes)
 
 
 def _compact(given: argparse.Namespace, run: Path) -> Iterator[str]:
@@ -161,6 +159,7 @@ def main(arguments: list[str] | None = None) -> None:
     asked.add_argument("--sampling", default="{}", help='of the call, as JSON: {"temperature": 0}')
     asked.add_argument("--prompt", type=Path, default=prompt.PROMPT, help="the prompt file")
     asked.add_argument("--max-chars", type=int, help="the cut of a document that no route sends for the query; 30,000 where not said")
+    asked.add_argument("--passes", type=int, default=2, help="one more than before asks again a pair whose calls are used up")
     told = steps.add_parser("estimate", help="pairs, calls, tokens and cost of asking sets, before anything is sent")
     told.set_defaults(lines=lambda given, run: estimate.lines(run, given))
     estimate.arguments(told)
@@ -173,7 +172,9 @@ def main(arguments: list[str] | None = None) -> None:
     try:
         for line in given.lines(given, run):
             print(line)
-    except (located.Unknown, contracts.ContractError, store.StoreError, processes.Locked, rounds.JudgeStopped, estimate.Unasked, OSError) as error:
+    except (
+        located.Unknown, contracts.ContractError, store.StoreError, processes.Locked, rounds.JudgeStopped, one.Unjudged, estimate.Unasked, OSError,
+    ) as error:  # fmt: skip
         sys.exit(f"lib.judge: {error}")
     except (ValueError, LookupError, TypeError, pa.ArrowException) as error:
         if given.step == "one" and type(error) is ValueError:

@@ -26,11 +26,15 @@ MAX_CHARS = 30_000
 URL = "QRELBOOK_JUDGE_URL"
 
 
+class Unjudged(RuntimeError):
+    """Every call of the pair was made, and none has a valid reply."""
+
+
 def judge(run: str | Path, qid: str, docid: str, by: Judge, server: str, max_chars: int | None = None, **options) -> Iterator[str]:
     """The judgment of one pair in lines; asks `server` (a url, `env` or `sample`) only where no call has answered.
 
     `max_chars` is the cut of a pair that no route sends. `options` are those of `rounds.ask`. Raises `located.Unknown`,
-    and `rounds.JudgeStopped` where the server's answer stops the client.
+    `rounds.JudgeStopped` where the server's answer stops the client, and `Unjudged` where its calls are used up.
     """
     if max_chars is not None and max_chars < 1:
         raise ValueError(f"max_chars is {max_chars}; a document is sent with at least one character")
@@ -49,7 +53,7 @@ def judge(run: str | Path, qid: str, docid: str, by: Judge, server: str, max_cha
             calls = _calls(run, pair, by, intent)
         else:
             yield "answered before, nobody was asked"
-    yield from _told(pair, calls)
+    yield _told(pair, calls)
 
 
 def _sent(run: Path, pair: Located) -> list[tuple[str, dict]]:
@@ -85,13 +89,16 @@ def _calls(run: Path, pair: Located, by: Judge, intent: pa.Table) -> list[answer
     return answers.history(run, pair.part, newest).of(rendered.key)
 
 
-def _told(pair: Located, calls: list[answers.Call]) -> Iterator[str]:
+def _told(pair: Located, calls: list[answers.Call]) -> str:
     found = answers.reply(calls)
     if not found:
-        yield f"query {pair.qid}, document {pair.docid}: no valid reply; {f'the last call was {calls[-1].status}' if calls else 'no call is left'}"
-        return
+        made = [call for call in calls if call.version == store.SETS[SET]]
+        raise Unjudged(
+            f"query {pair.qid}, document {pair.docid}: no valid reply in {len(made)} calls, and the last ended as {made[-1].status}; `python -m lib.judge show` "
+            f"says why; mend that and ask with --passes {made[-1].in_pass + 1}, or ask another model, sampling or prompt"
+        )
     score = "the query cannot be evaluated" if found.row["score"] is None else f"score {found.row['score']}"
-    yield f"query {pair.qid}, document {pair.docid}: {score} ({found.row['model']}, prompt {found.row['prompt_sha256'][:8]}, asked for {found.version})"
+    return f"query {pair.qid}, document {pair.docid}: {score} ({found.row['model']}, prompt {found.row['prompt_sha256'][:8]}, asked for {found.version})"
 
 
 @contextmanager
