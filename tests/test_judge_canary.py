@@ -175,3 +175,12 @@ def test_the_table_counts_moves_against_the_newest_answer_and_shares_are_of_thos
     assert found[0] == {"round": 1, "attack": "every attack", "n": 5, "moved up": 1, "moved down": 1, "unanswered": 1, "share moved": 2 / 4}
     (alone,) = [row for row in found if row["round"] == 2 and row["attack"] == "every attack"]
     assert (alone["n"], alone["unanswered"], alone["moved up"] + alone["moved down"]) == (1, 1, 0) and np.isnan(alone["share moved"])
+    # the answers to 2, 3 and 4 are lost: 3 is the only one of its round
+    gaps = [answer(it, None, "timeout") if it["doc"] in (2, 3, 4) else answer(it, score) for it, score in zip(first, before, strict=True)]
+    table(run, "answers", "answers/v1", [gaps])
+    left = canary.table(run, ["v1", "v2_gap"])
+    gone = left[left["attack"] == "former answer gone"]
+    assert gone[["round", "n", "moved up", "moved down", "unanswered"]].to_numpy().tolist() == [[1, 2, 0, 0, 0], [2, 1, 0, 0, 1]]
+    assert gone["share moved"].isna().all() and left["n"].sum() == 2 * 3 + 3  # each of the other three for all attacks, and for its kind
+    every = left[left["attack"] == "every attack"].to_dict("records")
+    assert every == [{"round": 1, "attack": "every attack", "n": 3, "moved up": 1, "moved down": 0, "unanswered": 1, "share moved": 1 / 2}]

@@ -15,7 +15,7 @@ from lib.judge import answers, attacks, pairs, store
 from lib.judge.attacks import SETS
 
 COLUMNS = ["round", "attack", "n", "moved up", "moved down", "unanswered", "share moved"]
-_EVERY = "every attack"
+_EVERY, _GONE = "every attack", "former answer gone"
 
 
 def draw_pairs(run: str | Path, sets: Sequence[str], n: int, seed: int = 0, into: str = SETS[0]) -> int:
@@ -69,28 +69,32 @@ def table(run: str | Path, sets: Sequence[str], of: str = SETS[0]) -> pd.DataFra
     """A row a round for all attacks, then one for each kind of attack: canaries that moved against their answer in `sets`.
 
     An unevaluable query counts as below 0. `unanswered` got no valid reply; the share is of those that got one, and is
-    missing where none did.
+    missing where none did. Canaries whose pair has no valid answer in `sets` any more could not move: they are in no row but one
+    of their own, where a round has some.
     """
     kinds = {attack.id: attack.kind for attack in attacks.known().values()}
     frames = []
     for part, told in answers.read(run, of, ["query", "doc", "answer", "score"]):
         before = _answered(run, sets, part)[["query", "doc", "score"]].rename(columns={"score": "before"})
         asked = pairs.intents(run, of, part, ["query", "doc", "round", "reason"]).to_pandas(types_mapper=pd.ArrowDtype)
-        frames.append(asked.merge(told.to_pandas(types_mapper=pd.ArrowDtype), on=["query", "doc"]).merge(before, on=["query", "doc"]))
+        frames.append(asked.merge(told.to_pandas(types_mapper=pd.ArrowDtype), on=["query", "doc"]).merge(before, how="left", on=["query", "doc"], indicator="known"))
     if not frames:
         return pd.DataFrame(columns=COLUMNS)
     found = pd.concat(frames, ignore_index=True)
     valid = found["answer"].isin(list(contracts.VALID)).to_numpy(bool)
     change = found["score"].fillna(-1).to_numpy(int) - found["before"].fillna(-1).to_numpy(int)
+    gone = (found["known"] == "left_only").to_numpy(bool)
+    change[gone] = 0
+    kind = np.where(gone, _GONE, [kinds[name] for name in found["reason"]])
     known = pd.DataFrame({
-        "round": found["round"].to_numpy(int), "attack": [kinds[name] for name in found["reason"]], "n": 1,
+        "round": found["round"].to_numpy(int), "attack": kind, "n": 1,
         "moved up": valid & (change > 0), "moved down": valid & (change < 0), "unanswered": ~valid,
     })  # fmt: skip
-    order = {name: place for place, name in enumerate([_EVERY, *dict.fromkeys(kinds.values())])}
-    both = pd.concat([known.assign(attack=_EVERY), known], ignore_index=True)
+    order = {name: place for place, name in enumerate([_EVERY, *dict.fromkeys(kinds.values()), _GONE])}
+    both = pd.concat([known[~gone].assign(attack=_EVERY), known], ignore_index=True)
     summed = both.groupby(["round", "attack"], as_index=False).sum().astype({name: int for name in COLUMNS[2:6]})
     summed = summed.sort_values(["round", "attack"], key=lambda column: column.map(order) if column.name == "attack" else column, ignore_index=True)
     answered = (summed["n"] - summed["unanswered"]).to_numpy(float)
     moved = (summed["moved up"] + summed["moved down"]).to_numpy(float)
-    summed["share moved"] = np.divide(moved, answered, out=np.full(len(summed), np.nan), where=answered > 0)
+    summed["share moved"] = np.divide(moved, answered, out=np.full(len(summed), np.nan), where=(answered > 0) & (summed["attack"] != _GONE).to_numpy(bool))
     return summed[COLUMNS]
