@@ -76,17 +76,17 @@ def test_every_truncation_of_three_lines_resumes(tmp_path, monkeypatch):
 
 def test_a_last_line_that_is_not_json_is_set_aside_and_the_next_tear_gets_a_name_of_its_own(tmp_path):
     path = tmp_path / "part-00000.jsonl"
-    for number, tail in ((1, b"\x00\x00\x00\n"), (2, b'{"key": "a')):
+    for number, tail in enumerate((b"\x00\x00\x00\n", b'{"key": "a', b"[" * 100_000 + b"\n", b'{"key": ' * 100_000), 1):
         write(path, [attempt(number)])
         with open(path, "ab") as handle:
             handle.write(tail)
         assert len(store.read(path)) == number
         write(path, [])
         assert (tmp_path / f"part-00000.jsonl.torn-{number}").read_bytes() == tail
-    assert store.read(path) == [attempt(1), attempt(2)]
+    assert store.read(path) == [attempt(number) for number in (1, 2, 3, 4)]
 
 
-@pytest.mark.parametrize("bad", [b"{", b"", b"[]", b"3", b'{"key": "a"}'])
+@pytest.mark.parametrize("bad", [b"{", b"", b"[]", b"3", b'{"key": "a"}', b"[" * 100_000], ids=[*range(5), "deep"])
 def test_a_bad_line_in_the_middle_is_an_error_with_file_and_line_and_nothing_is_touched(tmp_path, bad):
     path = tmp_path / "part-00007.jsonl"
     line = json.dumps(attempt()).encode()

@@ -58,7 +58,7 @@ def _remembered(folder: Path) -> list[list[str]]:
         known = json.loads(files.read_bytes(memory))["partitions"]
         if all(isinstance(partition, list) for partition in known):
             return known
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         pass
     raise StoreError(f"{paths.shown(memory)} is no list of partitions; delete it, then every attempts file beside it is searched")
 
@@ -120,7 +120,7 @@ def sets_up_to(version: str) -> list[str]:
 def _is_json(line: bytes) -> bool:
     try:
         json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):  # the latter of a line that is nested too deeply
         return False
     return True
 
@@ -128,7 +128,7 @@ def _is_json(line: bytes) -> bool:
 def _is_attempt(line: bytes) -> bool:
     try:
         return tuple(json.loads(line)) == COLUMNS
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, RecursionError):
         return False
 
 
@@ -152,7 +152,7 @@ def _lines(source: Path, start: int = 0) -> Iterator[tuple[bytes, dict | None]]:
                 row = json.loads(line)
                 if tuple(row) != COLUMNS:
                     raise ValueError("its fields are not those of an attempt")
-            except (ValueError, TypeError) as error:
+            except (ValueError, TypeError, RecursionError) as error:
                 raise StoreError(
                     f"{paths.shown(source)} line {number} is no attempt ({error}); the replies after it are paid for: mend or delete that line"
                 ) from None
