@@ -1,16 +1,19 @@
 """What a server may send to do harm: headers, keys, endless replies, control characters."""
 
+import contextlib
 import json
 import subprocess
 import sys
 import time
+import zlib
 
 import pytest
+from aiohttp import web
 from judge_script import KEY, Script, ask, content, error, fields, judge, pairs_of, rows, scores, serving, told, valid
 
 from lib import paths
 from lib.judge import __main__ as show
-from lib.judge import contract, reply, store
+from lib.judge import contract, drivers, reply, store
 
 TASK = "0123456789abcdef"
 
@@ -87,6 +90,48 @@ def test_an_endless_reply_is_judged_whole_and_kept_in_part(tmp_path):
     assert by_doc[0]["detail"].startswith("the reply is not JSON") and by_doc[3]["detail"] is None
 
 
+class Endless(Script):
+    """Answers each request for as long as anybody reads, or with a few bytes that unpack to as much."""
+
+    def __init__(self, status, packed):
+        super().__init__({})
+        self.status, self.packed, self.sent = status, packed, 0
+
+    async def answer(self, request):
+        await request.read()
+        self.calls["all"] += 1
+        headers = {"content-type": "application/json"} | ({"content-encoding": "gzip"} if self.packed else {})
+        response = web.StreamResponse(status=self.status, headers=headers)
+        await response.prepare(request)
+        packing = zlib.compressobj(wbits=31)
+        with contextlib.suppress(ConnectionError):
+            for _ in range(1_000):
+                piece = b" " * 2**16
+                await response.write(packing.compress(piece) if self.packed else piece)
+                self.sent += len(piece)
+            await response.write(packing.flush() if self.packed else b"")
+        return response
+
+
+@pytest.mark.parametrize("driver", ["sdk", "direct"])
+@pytest.mark.parametrize(("status", "packed", "said"), [(200, False, "not JSON"), (500, False, "server error"), (200, True, "not JSON")])
+def test_an_answer_without_end_is_not_read_to_its_end(tmp_path, monkeypatch, driver, status, packed, said):
+    script, read, whole = Endless(status, packed), [], drivers.whole
+
+    async def measured(pieces):
+        read.append(await whole(pieces))
+        return read[-1]
+
+    monkeypatch.setattr(drivers, "whole", measured)
+    run = pairs_of(tmp_path, ["a"])
+    with serving(script) as url:
+        assert ask(run, url, driver=driver, budget=2, timeout=20.0)[1] == 0
+    assert script.calls["all"] == 2 and told(run) == {0: said}
+    assert len(read) == 2 and all(reply.LONGEST_BODY < len(body) <= reply.LONGEST_BODY + 2**20 for body in read)
+    assert packed or script.sent < 2 * (reply.LONGEST_BODY + 16 * 2**20)  # what lay in buffers
+    assert all("the body is longer than 4,194,304 bytes, the most that are read" in row["detail"] for row in rows(run))
+
+
 def test_twenty_thousand_keys_are_checked_in_no_time():
     keys = [f'"k{number}": 1' for number in range(20_000)]
     started = time.perf_counter()
@@ -118,6 +163,8 @@ def test_show_escapes_what_a_terminal_obeys_and_marks_what_has_no_utf8(tmp_path)
         ("intents/v1/part-00000.parquet", "PAR1", "part-00000.parquet"),
         ("attempts/v1/part-00000.jsonl", "{}\n{}\n", "line 1 is no attempt"),
         ("attempts/v1/queries.json", "{}", "queries.json is no list of partitions"),
+        ("attempts/v1/queries.json", "[" * 100_000, "queries.json is no list of partitions"),
+        ("attempts/v1/part-00000.jsonl", "[" * 100_000 + "\n{}\n", "line 1 is no attempt"),
     ],
 )
 def test_a_broken_file_is_one_sentence(tmp_path, broken, text, said):

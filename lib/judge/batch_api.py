@@ -22,6 +22,7 @@ from lib.judge.turns import Config
 ENDED = frozenset({"completed", "failed", "expired", "cancelled"})
 TRIES = 20  # of one step, with growing waits between them
 _FILE_SECONDS = 900.0  # for 200 MB either way
+_FILE_BYTES = 2_000_000_000  # of a file that comes: ten times the largest that goes
 _AWAY = (openai.APIConnectionError, httpx2.HTTPError, aiohttp.ClientError, TimeoutError, ConnectionError)
 
 
@@ -39,6 +40,7 @@ class Api:
     def __init__(self, config: Config, key: str, halt: asyncio.Event):
         self._config, self._halt = config, halt
         self._asked = Asked("", "", key, config.key_variable)
+        self.worked: dict[str, int] = {}  # by submission that is open, requests that the server has answered or failed
         self._client = sdk.client(config.base_url, key, config.concurrency, max(config.timeout, _FILE_SECONDS))
 
     async def close(self) -> None:
@@ -64,7 +66,7 @@ class Api:
                 if got.stop or got.status not in ("rate limited", "server error", "timeout"):
                     raise Stopped(got.stop or f"{what} was refused ({got.detail})") from None
                 wait, last = got.wait, got.detail
-            except _AWAY as error:
+            except (*_AWAY, ValueError, RecursionError) as error:  # the last two of a body that is no JSON, or too long for one
                 last = type(error).__name__
             await self.wait(wait if wait is not None else self._config.backoff * 2.0**tries)
         raise Stopped(f"{what} failed {TRIES} times at {turns.shown(self._config.base_url)}, at last with {last}; check the server")
@@ -108,7 +110,9 @@ class Api:
         """The batch once it has ended; asked for at growing intervals."""
         for times in range(10**9):
             batch = await self._patiently("the state of a batch", lambda: self._client.batches.retrieve(it.batch))
+            self.worked[it.submission] = _worked(batch)
             if batch.status in ENDED:
+                del self.worked[it.submission]
                 return batch
             await self.wait(self._config.backoff * 2.0 ** min(times, 30))
 
@@ -118,7 +122,12 @@ class Api:
 
         async def step() -> None:
             async with self._client.files.with_streaming_response.content(name) as response:
-                await response.stream_to_file(coming)
+                with open(coming, "wb") as file:
+                    async for piece in response.iter_bytes():
+                        file.write(piece)
+                        if file.tell() > _FILE_BYTES:
+                            coming.unlink()
+                            raise Stopped(f"the file {name} of the server is longer than {_FILE_BYTES:,} bytes; look at the server")
             os.replace(coming, target)
 
         await self._patiently("the download of a batch", step)
@@ -136,7 +145,7 @@ class Api:
         """Delete what a killed upload of this submission may have left."""
 
         async def step() -> list[str]:
-            found = self._client.files.list(purpose="batch")
+            found = self._client.files.list(purpose="batch", limit=1000)
             return [file.id async for file in found if file.filename == f"{it.submission}.jsonl"]
 
         try:
@@ -152,3 +161,8 @@ class Api:
     def clean(self, text: str) -> str:
         """What a server said, without the key."""
         return reply.clean(reply.Outcome("rejected", detail=text), self._asked).detail or ""
+
+
+def _worked(batch: Batch) -> int:
+    counts = [getattr(batch.request_counts, name, None) for name in ("completed", "failed")]
+    return sum(count for count in counts if type(count) is int)  # a server may put anything there

@@ -5,7 +5,7 @@ is reported. The same answer twice counts once; different answers for one id are
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,6 +23,15 @@ class Lines(NamedTuple):
     unreadable: int
 
 
+def _each(source: Path) -> Iterator[bytes]:
+    """The lines of a file; of one that is longer than an answer may be its beginning, which is no JSON."""
+    with open(source, "rb") as file:
+        while text := file.readline(reply.LONGEST_BODY):
+            yield text
+            while text and not text.endswith(b"\n"):
+                text = file.readline(reply.LONGEST_BODY)
+
+
 def read(sources: Iterable[Path], asked: Iterable[str]) -> Lines:
     """Read output and error file; those that are not there hold nothing."""
     found: dict[str, list[dict]] = {key: [] for key in asked}
@@ -30,18 +39,17 @@ def read(sources: Iterable[Path], asked: Iterable[str]) -> Lines:
     for source in sources:
         if not source.exists():
             continue
-        with open(source, "rb") as lines:
-            for text in lines:
-                try:
-                    line = json.loads(text)
-                    name = line["custom_id"]
-                except (ValueError, RecursionError, TypeError, KeyError):
-                    unreadable += bool(text.strip())
-                    continue
-                if isinstance(name, str) and name in found:
-                    found[name].append(line)
-                else:
-                    unknown.add(str(name)[:100])
+        for text in _each(source):
+            try:
+                line = json.loads(text)
+                name = line["custom_id"]
+            except (ValueError, RecursionError, TypeError, KeyError):
+                unreadable += bool(text.strip())
+                continue
+            if isinstance(name, str) and name in found:
+                found[name].append(line)
+            else:
+                unknown.add(str(name)[:100])
     return Lines(found, sorted(unknown), unreadable)
 
 

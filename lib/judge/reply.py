@@ -28,6 +28,7 @@ _STOPS = {
     404: "the server knows no such path or model; check the url and the model",
 }
 _ELSEWHERE = {405, 407, 410, 426}  # like a redirect: no pair can be asked there
+LONGEST_BODY = 4 * 2**20  # the most bytes of an answer; of a longer one a driver brings a few more than these
 LONGEST_REPLY = 100_000  # characters of a reply that are kept
 _LONGEST_DETAIL, _LONGEST_ID = 300, 200
 _SHORTEST_KEY = 8  # what is shorter is a placeholder, and may be a word of the reply
@@ -73,10 +74,12 @@ class Outcome(NamedTuple):
 def outcome(status: int, headers: Mapping[str, str], body: bytes, asked: Asked) -> Outcome:
     """The class of an answer with this HTTP status; header names are lower case, or the mapping takes any case."""
     try:
-        found = json.loads(body)
-        fault = None
+        found, fault = json.loads(body) if len(body) <= LONGEST_BODY else None, None
     except (ValueError, RecursionError) as error:  # no JSON, no UTF-8, or nested without end
         found, fault = None, f"the body of {len(body):,} bytes is not JSON ({type(error).__name__})"
+    if len(body) > LONGEST_BODY:
+        fault = f"the body is longer than {LONGEST_BODY:,} bytes, the most that are read"
+        found = {"message": fault}
     request_id = headers.get("x-request-id")
     if status != 200:
         got = _refused(status, headers, found, asked.key_variable)

@@ -7,7 +7,7 @@ try once, follow no redirect, and give what comes back to `lib.judge.reply`. (`b
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterable, Awaitable, Callable, Iterator, Mapping
 from typing import NamedTuple, Protocol
 from urllib.parse import urlsplit
 
@@ -23,7 +23,7 @@ CONNECT_SECONDS = 20.0
 
 
 class Answer(NamedTuple):
-    """An HTTP answer, read whole."""
+    """An HTTP answer, its body read by `whole`."""
 
     status: int
     headers: Mapping[str, str]
@@ -57,6 +57,16 @@ def is_local(url: str) -> bool:
 def body(by: Judge, pair: Pair) -> dict:
     """What is sent for a pair, without the model's name."""
     return {"messages": pair.messages, **by.format, **by.parameters}
+
+
+async def whole(pieces: AsyncIterable[bytes]) -> bytes:
+    """A body; where it is longer than LONGEST_BODY of `lib.judge.reply` no more than a piece beyond that, which says so."""
+    held = bytearray()
+    async for piece in pieces:
+        held += piece
+        if len(held) > reply.LONGEST_BODY:
+            break
+    return bytes(held)
 
 
 async def timed(config: Config, key: str, pair: Pair, send: Callable[[], Awaitable[Answer]], lost: tuple[type[Exception], ...]) -> Outcome:

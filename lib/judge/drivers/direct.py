@@ -30,7 +30,7 @@ class Direct:
         async def send() -> Answer:
             sent = json.dumps({"model": by.model, **drivers.body(by, pair)}).encode()
             async with self._session.post(self._url, data=sent, allow_redirects=False) as response:
-                return Answer(response.status, response.headers, await response.read())
+                return Answer(response.status, response.headers, await drivers.whole(response.content.iter_any()))
 
         return await drivers.timed(self._config, self._key, pair, send, ())
 

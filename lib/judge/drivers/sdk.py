@@ -4,6 +4,9 @@ The answer is taken raw: the SDK's parsing walks the type annotations of all tha
 is checked again in any case.
 """
 
+from contextlib import aclosing
+
+import httpx2
 import openai
 
 from lib.judge import drivers
@@ -12,6 +15,21 @@ from lib.judge.pairs import Pair
 from lib.judge.prompt import Judge
 from lib.judge.reply import Outcome
 from lib.judge.turns import Config
+
+_OF_THE_WAY = (b"content-encoding", b"content-length", b"transfer-encoding")  # these do not hold for the body as it is read
+
+
+class _Http(openai.DefaultAioHttpClient):
+    """Reads no answer without end, whatever its status; the SDK itself would. What is streamed is the caller's to bound."""
+
+    async def send(self, request: httpx2.Request, *, stream: bool = False, **options) -> httpx2.Response:
+        response = await super().send(request, stream=True, **options)
+        if stream and response.is_success:
+            return response
+        async with aclosing(response), aclosing(response.aiter_bytes()) as pieces:
+            body = await drivers.whole(pieces)
+        headers = [(name, value) for name, value in response.headers.raw if name.lower() not in _OF_THE_WAY]
+        return httpx2.Response(response.status_code, headers=headers, content=body, request=request)
 
 
 class Sdk:
@@ -41,7 +59,7 @@ class Sdk:
 def client(base_url: str, key: str, concurrency: int, timeout: float) -> openai.AsyncOpenAI:
     """The SDK's client; `timeout` in seconds is for a whole call."""
     limits = openai.DEFAULT_CONNECTION_LIMITS.__class__(max_connections=concurrency, max_keepalive_connections=concurrency)
-    http = openai.DefaultAioHttpClient(limits=limits, timeout=timeout, follow_redirects=False, trust_env=not drivers.is_local(base_url))
+    http = _Http(limits=limits, timeout=timeout, follow_redirects=False, trust_env=not drivers.is_local(base_url))
     limit = openai.Timeout(timeout, connect=min(drivers.CONNECT_SECONDS, timeout / 2))  # so that `timed` is not the first to give up
     return openai.AsyncOpenAI(api_key=key, base_url=base_url, max_retries=0, timeout=limit, http_client=http)
 
