@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 from small_corpus import tokenizer_file
 from tokenizers import Tokenizer, models
 from transformers import Qwen3Config, Qwen3Model
@@ -74,8 +75,19 @@ def test_a_folder_that_reads_other_ids_or_has_too_few_is_refused(tmp_path):
     (folder / "tokenizer.json").unlink()
     with pytest.raises(ValueError, match="tokenizer.json does not exist"):
         model.build({"path": str(folder)}, None, by, 0, 48, CPU, 0.0)
+    tokenizer(folder)
+    (folder / "config.json").unlink()
     with pytest.raises(ValueError, match="cannot be read as a transformers model .*; name a folder with config.json and weights"):
-        model.load(tmp_path, torch.float32)
+        model.build({"path": str(folder)}, None, by, 0, 48, CPU, 0.0)
+
+
+def test_a_backbone_whose_weights_are_not_whole_is_refused_and_not_trained_from_random_ones(tmp_path):
+    by, folder = tokenizer(tmp_path / "model"), folder_of_a_model(tmp_path / "model", 310)
+    weights = load_file(folder / "model.safetensors")
+    del weights["layers.0.mlp.up_proj.weight"]
+    save_file(weights, folder / "model.safetensors", {"format": "pt"})
+    with pytest.raises(ValueError, match=r"the weights of .*model lack layers.0.mlp.up_proj.weight \(1 such\), which would start at random"):
+        model.build({"path": str(folder)}, None, by, 0, 48, CPU, 0.0)
 
 
 @pytest.mark.parametrize("arm, told", [

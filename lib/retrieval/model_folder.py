@@ -1,4 +1,4 @@
-"""A model's folder as a stage is configured with it: the files that count, their one hash, and what its configuration says."""
+"""A model's folder: the files that a stage's results depend on, their one hash, what its configuration says, and the model itself."""
 
 import hashlib
 import json
@@ -63,6 +63,27 @@ def pooling(folder: str | Path) -> str | None:
         if known.get(key) is True or str(known.get("pooling_mode")).startswith(name):
             return name
     return None
+
+
+def load(folder: str | Path, dtype, auto: str = "AutoModel"):
+    """The transformers model of a folder, on the CPU in a dtype of torch; ValueError where it cannot be read or its weights are not whole.
+
+    auto: the class of transformers that loads it.
+    """
+    import transformers
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()
+    logging.set_verbosity_error()  # a head that is left out is no news
+    folder = paths.source(folder)
+    try:
+        model, told = getattr(transformers, auto).from_pretrained(folder, dtype=dtype, local_files_only=True, output_loading_info=True)
+    except (OSError, ValueError, KeyError) as error:
+        why = f"{paths.shown(folder)} cannot be read as a transformers model ({' '.join(str(error).split())})"
+        raise ValueError(f"{why}; name a folder with config.json and weights") from error
+    if missing := sorted(name for name in told["missing_keys"] if not name.startswith("pooler.")):  # a pooler is not read here
+        raise ValueError(f"the weights of {paths.shown(folder)} lack {missing[0]} ({len(missing)} such), which would start at random; name a folder whose weights are whole")
+    return model
 
 
 def prompt(path: str | Path) -> str:

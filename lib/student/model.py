@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping
-from pathlib import Path
 
 import numpy as np
 import torch
@@ -13,6 +12,7 @@ from lib import paths
 from lib.corpus import token_table
 from lib.packed import forward, pairs
 from lib.packed.pairs import Ragged
+from lib.retrieval import model_folder
 
 HEAD_STD = 0.02  # of the new head's weights
 
@@ -71,33 +71,19 @@ def _from_scratch(sizes: Mapping[str, int], tokenizer: Tokenizer, pair_tokens: i
 
 
 def _from_folder(path: str, tokenizer: Tokenizer, dtype: torch.dtype) -> nn.Module:
-    """The backbone of a model's folder; ValueError where it does not read the run's token ids."""
+    """The backbone of a model's folder, without its language head; ValueError where it does not read the run's token ids."""
     folder = paths.source(path)
     own = token_table.load(folder)
     for pair in pairs.PROBES:
         if own.encode(*pair).ids != tokenizer.encode(*pair).ids:
             raise ValueError(f"the tokenizer of {path} reads {pair} as other ids than the run's tokenizer.json; "
                              "import the corpus with that tokenizer")
-    backbone = load(folder, dtype)
+    backbone = model_folder.load(folder, dtype)
     rows, needed = backbone.get_input_embeddings().num_embeddings, vocabulary(tokenizer)
     if rows < needed:
         raise ValueError(f"the model of {path} has {rows:,} token vectors and the run's tokenizer gives ids up to {needed - 1:,}; "
                          "take the model's own tokenizer")
     return backbone
-
-
-def load(folder: Path, dtype: torch.dtype) -> nn.Module:
-    """A transformers folder as a backbone without its language head, on the CPU; ValueError where it cannot be read."""
-    from transformers import AutoModel
-    from transformers.utils import logging
-
-    logging.disable_progress_bar()
-    logging.set_verbosity_error()  # a language head that is left out is no news
-    try:
-        return AutoModel.from_pretrained(folder, dtype=dtype, local_files_only=True)
-    except (OSError, ValueError, KeyError) as error:
-        told = f"{paths.shown(folder)} cannot be read as a transformers model ({' '.join(str(error).split())})"
-        raise ValueError(f"{told}; name a folder with config.json and weights") from error
 
 
 def sizes_of(backbone: nn.Module) -> dict:

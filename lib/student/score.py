@@ -16,9 +16,9 @@ from torch import nn
 from lib import paths
 from lib.packed import forward
 from lib.packed.pairs import DOCUMENT_CHARS, PAIR_TOKENS, Ragged, Template, document_start, join, ragged, template
+from lib.retrieval import model_folder
 from lib.student import batches, checkpoints
 from lib.student.model import Scorer, scores_of
-from lib.student.model import load as load_backbone
 
 
 class Student(NamedTuple):
@@ -40,7 +40,7 @@ def load(checkpoint: str | Path, device: str = "auto") -> Student:
     """The model of a checkpoint's folder, in the dtype it was trained to score in, ready to score."""
     checkpoint = Path(checkpoint)
     known = checkpoints.record(checkpoint)
-    backbone = load_backbone(checkpoint / "model", getattr(torch, known["dtype"])).to(device_of(device))
+    backbone = model_folder.load(checkpoint / "model", getattr(torch, known["dtype"])).to(device_of(device))
     head = nn.Linear(backbone.config.get_text_config().hidden_size, 1)
     try:
         head.load_state_dict(load_file(checkpoint / "head.safetensors"))

@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from lib import paths
 from lib.packed import forward, rows
 from lib.packed.forward import Packed
 from lib.packed.pairs import Ragged
+from lib.retrieval import model_folder
 
 
 def device_of(name: str = "auto") -> torch.device:
@@ -22,26 +22,14 @@ def device_of(name: str = "auto") -> torch.device:
 
 
 def pretrained(folder: str | Path, auto: str = "AutoModel", device: str = "auto") -> torch.nn.Module:
-    """A transformers folder as a model that only reads: bf16 on CUDA, float32 elsewhere; ValueError where it cannot be read.
+    """A transformers folder as a model that only reads: bf16 on CUDA, float32 elsewhere (`model_folder.load`).
 
-    auto: the class of transformers that loads it. One thread on the CPU, or those of OMP_NUM_THREADS: the number changes the last bits.
+    One thread on the CPU, or those of OMP_NUM_THREADS: the number changes the last bits.
     """
-    import transformers
-    from transformers.utils import logging
-
-    logging.disable_progress_bar()
-    logging.set_verbosity_error()  # a head that is left out is no news
     torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", 1)))
-    place, folder = device_of(device), paths.source(folder)
+    place = device_of(device)
     dtype = torch.bfloat16 if place.type == "cuda" else torch.float32
-    try:
-        model, told = getattr(transformers, auto).from_pretrained(folder, dtype=dtype, local_files_only=True, output_loading_info=True)
-    except (OSError, ValueError, KeyError) as error:
-        why = f"{paths.shown(folder)} cannot be read as a transformers model ({' '.join(str(error).split())})"
-        raise ValueError(f"{why}; name a folder with config.json and weights") from error
-    if missing := sorted(name for name in told["missing_keys"] if not name.startswith("pooler.")):  # a pooler is not read here
-        raise ValueError(f"the weights of {paths.shown(folder)} lack {missing[0]} ({len(missing)} such), which would start at random; name a folder whose weights are whole")
-    return model.to(place).eval().requires_grad_(False)
+    return model_folder.load(folder, dtype, auto).to(place).eval().requires_grad_(False)
 
 
 def load(folder: str | Path, device: str = "auto") -> Packed:
