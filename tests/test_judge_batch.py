@@ -1,5 +1,6 @@
 """The Batch API as a second driver of the store: the labels of single calls, files within limits, and every odd line with its class."""
 
+import asyncio
 import json
 import time
 import urllib.request
@@ -8,12 +9,13 @@ from collections import Counter
 import pytest
 import yaml
 from judge_batches import ask, serving, start, states
-from judge_script import KEY, Script, content, error, fields, judge, pairs_of, rows, scores, told, valid
+from judge_script import KEY, Script, configured, content, error, fields, judge, pairs_of, rows, scores, told, valid
 from judge_script import serving as plain
 
 from lib import paths
-from lib.judge import answers, batch_files, batch_lines, ledger
+from lib.judge import answers, asking, batch, batch_api, batch_files, batch_lines, ledger, reply
 from lib.judge.reply import Asked
+from lib.sample import batch_http
 from lib.sample.batch_http import Faults
 
 SAYS = (0, 1, 2, None)
@@ -54,13 +56,13 @@ def test_a_failed_line_is_asked_again_within_the_budget_and_keeps_its_class(tmp_
 def test_files_are_cut_by_count_and_by_bytes(tmp_path):
     by_count, by_bytes = pairs_of(tmp_path / "count", TEXTS), pairs_of(tmp_path / "bytes", TEXTS)
     with serving(Script(GOOD), tmp_path / "server") as (url, batches):
-        assert ask(by_count, url, "--requests", "7")[0]["batches"] == 4
+        assert ask(by_count, url, file_requests=7)[0]["batches"] == 4
         size = max(it.bytes for it in states(by_count)) // 7 + 1
-        assert ask(by_bytes, url, "--bytes", str(3 * size + size // 2))[0]["batches"] == 8
+        assert ask(by_bytes, url, file_bytes=3 * size + size // 2)[0]["batches"] == 8
         assert sorted(it.requests for it in states(by_count)) == [3, 7, 7, 7]
         assert all(it.bytes <= 3.5 * size for it in states(by_bytes))
         assert set(batches.submitted().values()) == {2}  # once a run
-        _, said = ask(pairs_of(tmp_path / "narrow", TEXTS), url, "--bytes", "500", code=1)
+        _, said = ask(pairs_of(tmp_path / "narrow", TEXTS), url, file_bytes=500, code=1)
         assert "a file of a batch at most 500" in said
     assert scores(by_count) == scores(by_bytes) == LABELS
 
@@ -120,6 +122,41 @@ def test_a_line_of_a_file_that_was_never_asked_for_or_differs_gives_no_judgment(
     assert [one.input_tokens for one in ended] == [0, None, None, None]  # what expired was never executed; of the others nobody knows
 
 
+def test_a_line_without_end_is_one_that_cannot_be_read(tmp_path, monkeypatch):
+    monkeypatch.setattr(reply, "LONGEST_BODY", 1_000)
+    lines = [b'{"custom_id": "%s"}' % name for name in (b"a", b"b" * 5_000, b"c", b"d" * 981)]  # the last is of 1,000 bytes
+    (tmp_path / "output").write_bytes(b"\n".join(lines))
+    found = batch_lines.read([tmp_path / "output"], ["a", "c", "d" * 981])
+    assert found.unreadable == 1 and not found.unknown and [len(said) for said in found.said.values()] == [1, 1, 1]
+
+
+def test_a_file_without_end_is_not_fetched_and_the_batch_is_found_again(tmp_path, monkeypatch):
+    run = pairs_of(tmp_path / "run", TEXTS)
+    monkeypatch.setattr(batch_api, "_FILE_BYTES", 5_000)
+    with serving(Script(GOOD), tmp_path / "server") as (url, batches):
+        summary, code = asyncio.run(batch._main(configured(run, url), KEY))
+        assert code == 3 and "is longer than 5,000 bytes; look at the server" in summary["stopped"]
+        assert not rows(run) and not list(batch_files.folder(run, "v1").glob(".*"))
+        ask(run, url)
+        assert set(batches.submitted().values()) == {1}
+    assert scores(run) == LABELS
+
+
+def test_the_progress_says_what_is_answered_spent_and_done_at_the_server(tmp_path, monkeypatch, capsys):
+    run, prices, public = pairs_of(tmp_path / "run", TEXTS), priced(tmp_path), batch_http._public
+    monkeypatch.setattr(batch_http, "_public", lambda batch: public(batch) | {"request_counts": {"total": None, "completed": 7, "failed": "none"}})
+
+    async def often(run):
+        await batch._report(run, 0.05)
+
+    with serving(Script(GOOD), tmp_path / "server", seconds=0.1) as (url, _):
+        held = batch.Run(configured(run, url, prices=prices, concurrency=1, file_requests=20), KEY)
+        assert asyncio.run(asking.to_the_end(held, often))[1] == 0
+    said = capsys.readouterr().err
+    assert "judge v1 pass 1: 0 answered in 0 calls, 0.00 USD spent, 1 of 1 batches open with 7 requests done, after 0 s" in said
+    assert "judge v1 pass 1: 20 answered in 20 calls, 0.00 USD spent, 1 of 2 batches open with 7 requests done, after " in said
+
+
 def test_a_batch_that_the_server_does_not_run_stops_and_leaves_its_pairs_unasked(tmp_path, monkeypatch):
     run = pairs_of(tmp_path / "run", TEXTS)
     monkeypatch.setattr("lib.sample.batch_http.REQUESTS", 10)
@@ -127,7 +164,7 @@ def test_a_batch_that_the_server_does_not_run_stops_and_leaves_its_pairs_unasked
         summary, said = ask(run, url, code=3)
         assert "more than 10 requests" in said and "mend that and run again" in summary["stopped"]
         assert not rows(run) and not states(run)
-        ask(run, url, "--requests", "10")
+        ask(run, url, file_requests=10)
     assert scores(run) == LABELS
 
 
@@ -187,7 +224,7 @@ def test_a_batch_cancelled_at_the_server_keeps_what_was_answered(tmp_path):
 def test_a_cap_of_calls_ends_the_last_file_before_it_and_the_run_goes_on_once_it_is_raised(tmp_path):
     run = pairs_of(tmp_path / "run", TEXTS)
     with serving(Script({"*": [error(500)]}), tmp_path / "server") as (url, batches):
-        summary, said = ask(run, url, "--requests", "7", code=3, max_calls=30)
+        summary, said = ask(run, url, file_requests=7, code=3, max_calls=30)
         assert "max_calls" in summary["stopped"] and batches.submitted().total() == summary["calls"] == len(rows(run)) == 30
         assert "max_calls" in ask(run, url, code=3, max_calls=30)[0]["stopped"] and batches.submitted().total() == 30
     with serving(Script(GOOD), tmp_path / "sound") as (url, batches):
@@ -196,13 +233,16 @@ def test_a_cap_of_calls_ends_the_last_file_before_it_and_the_run_goes_on_once_it
     assert scores(run) == LABELS
 
 
+def priced(folder) -> str:
+    """A file of prices that holds the model of these tests."""
+    known = yaml.safe_load((paths.ROOT / "lib" / "judge" / "prices.yaml").read_text())
+    (folder / "prices.yaml").write_text(yaml.safe_dump(known | {"models": {"m": next(iter(known["models"].values()))}}))
+    return str(folder / "prices.yaml")
+
+
 def test_a_cap_of_money_reserves_a_file_at_worst_case_and_settles_by_what_its_lines_counted(tmp_path):
-    run, prices = pairs_of(tmp_path / "run", TEXTS), tmp_path / "prices.yaml"
-    text = (paths.ROOT / "lib" / "judge" / "prices.yaml").read_text()
-    known = yaml.safe_load(text)
-    model = next(iter(known["models"]))
-    prices.write_text(yaml.safe_dump(known | {"models": {"m": known["models"][model]}}))
-    options = {"prices": str(prices), "parameters": {"temperature": 0.0, "max_completion_tokens": 100}}
+    run = pairs_of(tmp_path / "run", TEXTS)
+    options = {"prices": priced(tmp_path), "parameters": {"temperature": 0.0, "max_completion_tokens": 100}}
     with serving(Script(GOOD), tmp_path / "server") as (url, _):
         ask(run, url, max_cost=1000.0, **options)
     costs = {row["cost"] for row in rows(run)}
@@ -213,5 +253,5 @@ def test_a_cap_of_money_reserves_a_file_at_worst_case_and_settles_by_what_its_li
 def test_the_circuit_breaker_takes_the_lines_of_a_batch(tmp_path):
     run = pairs_of(tmp_path / "run", TEXTS)
     with serving(Script({"*": [content("x")]}), tmp_path / "server") as (url, batches):
-        summary, _ = ask(run, url, "--requests", "8", code=3, bad_share=0.5, bad_window=8, concurrency=1)
+        summary, _ = ask(run, url, file_requests=8, code=3, bad_share=0.5, bad_window=8, concurrency=1)
         assert "first replies were bad" in summary["stopped"] and batches.submitted().total() == 8

@@ -17,7 +17,7 @@ SAYS = (0, 1, 2, None)
 FAILURES = (error(500), error(429), content("", "length"), content("```json\n{}\n```"))
 SOME_FAIL = {text: [*([FAILURES[i // 3 % 4]] if i % 3 == 0 else []), valid(SAYS[i % 4])] for i, text in enumerate(TEXTS)}
 LABELS = {i: SAYS[i % 4] for i in range(60)}
-LIMITS = ("--requests", "16")
+LIMITS = {"file_requests": 16}
 
 
 def calls_of(run) -> Counter:
@@ -28,11 +28,11 @@ def calls_of(run) -> Counter:
 def test_a_client_killed_at_random_points_ends_with_the_labels_of_the_unbroken_run_and_submits_nothing_twice(tmp_path):
     whole, broken, draws = pairs_of(tmp_path / "whole", TEXTS), pairs_of(tmp_path / "broken", TEXTS), random.Random(7)
     with serving(Script(SOME_FAIL), tmp_path / "one") as (url, one):
-        ask(whole, url, *LIMITS)
+        ask(whole, url, **LIMITS)
     script, killed = Script(SOME_FAIL, seconds=0.02), 0
     with serving(script, tmp_path / "two", seconds=0.1) as (url, two):
         for _ in range(14):
-            process = start(broken, url, *LIMITS)
+            process = start(broken, url, **LIMITS)
             here, seen = batch_files.folder(broken, "v1"), time.monotonic()
             began = {path.name for path in here.glob("*")}
             while {path.name for path in here.glob("*")} == began and process.poll() is None and time.monotonic() - seen < 5:
@@ -43,7 +43,7 @@ def test_a_client_killed_at_random_points_ends_with_the_labels_of_the_unbroken_r
             killed += process.returncode == -signal.SIGKILL
             if len(scores(broken)) == 60:
                 break
-        ask(broken, url, *LIMITS)
+        ask(broken, url, **LIMITS)
     assert killed >= 3 and scores(broken) == scores(whole) == LABELS
     assert set(calls_of(broken).values()) == {1} and calls_of(broken) == calls_of(whole)
     assert two.submitted() == one.submitted() == Counter(row["key"] for row in rows(broken))

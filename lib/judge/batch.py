@@ -6,23 +6,21 @@ so is which pair is owed how many calls. Each round of a pass puts the owed pair
 `attempts/<set>/batches` until its lines are in the attempts, and no pair of it is submitted meanwhile.
 """
 
-import argparse
 import asyncio
 import sys
 import time
 from collections import Counter
-from functools import partial
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from lib import paths
 from lib.judge import answers, asking, batch_files, batch_lines, pairs, store, turns
-from lib.judge.batch_files import DONE, KEPT, SUBMITTED, UPLOADED, WRITTEN, Limits, Submission
+from lib.judge.batch_files import DONE, KEPT, SUBMITTED, UPLOADED, WRITTEN, Submission
 from lib.judge.breaker import Breaker
 from lib.judge.budget import Budget
 from lib.judge.pairs import Pair
+from lib.judge.progress import duration
 from lib.judge.reply import Asked
 from lib.judge.slots import Reservation
 from lib.judge.turns import Config
@@ -31,10 +29,10 @@ from lib.judge.turns import Config
 class Run:
     """The open batches of a set, and what came of the others."""
 
-    def __init__(self, config: Config, key: str, limits: Limits):
+    def __init__(self, config: Config, key: str):
         from lib.judge import batch_api  # here, so that the environment is cleared before the SDK reads it
 
-        self.config, self.limits, self.key = turns.checked(config), limits, key
+        self.config, self.key = turns.checked(config), key
         self.by = turns.judge(config)
         self.halt = asyncio.Event()
         self.away = batch_api
@@ -83,7 +81,7 @@ class Run:
         """Submit what is owed in this pass and wait for all of it; whether there was anything."""
         had = bool(self.tasks)
         for name in names:
-            files = batch_files.gather(self.config, render, name, self.in_pass, self.busy, self.limits, self._admit)
+            files = batch_files.gather(self.config, render, name, self.in_pass, self.busy, self._admit)
             while not self._ended:
                 async with self.slots:
                     it = None if self._ended else next(files, None)
@@ -273,26 +271,22 @@ async def _report(run: Run, seconds: float = 5.0) -> None:
     started = time.monotonic()
     while True:
         await asyncio.sleep(seconds)
-        answered = sum(run.classes[name] for name in answers.VALID)
+        answered, cost = sum(run.classes[name] for name in answers.VALID), run.budget.spent().cost
+        spent = "" if cost is None else f", {cost:,.2f} {run.budget.currency} spent"
         print(
-            f"judge {run.config.set} pass {run.in_pass}: {answered:,} answered in {run.classes.total():,} calls, "
-            f"{len(run.tasks)} of {run.batches} batches open after {time.monotonic() - started:.0f} s",
+            f"judge {run.config.set} pass {run.in_pass}: {answered:,} answered in {run.classes.total():,} calls{spent}, {len(run.tasks)} of "
+            f"{run.batches} batches open with {sum(run.api.worked.values()):,} requests done, after {duration(time.monotonic() - started)}",
             file=sys.stderr, flush=True,
         )  # fmt: skip
 
 
-async def _main(config: Config, key: str, limits: Limits) -> tuple[dict, int]:
-    return await asking.to_the_end(Run(config, key, limits), _report, "; its batches go on, run again to fetch them")
+async def _main(config: Config, key: str) -> tuple[dict, int]:
+    return await asking.to_the_end(Run(config, key), _report, "; its batches go on, run again to fetch them")
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Ask the sets of the configurations that the arguments name."""
-    parser = argparse.ArgumentParser("python -m lib.judge.batch", description="Ask a judge for all owed pairs by the Batch API.")
-    parser.add_argument("configs", nargs="+", type=Path, metavar="CONFIG.json")
-    parser.add_argument("--requests", type=int, default=batch_files.REQUESTS, help="the most requests of one file")
-    parser.add_argument("--bytes", type=int, default=batch_files.BYTES, help="the most bytes of one file")
-    given = parser.parse_args(arguments)
-    return asking.each("lib.judge.batch", given.configs, partial(_main, limits=Limits(given.requests, given.bytes)))
+    return asking.each("lib.judge.batch", sys.argv[1:] if arguments is None else arguments, _main)
 
 
 if __name__ == "__main__":

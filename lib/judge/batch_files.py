@@ -19,17 +19,9 @@ from lib.judge import contract, drivers, store, turns
 from lib.judge.pairs import Pair, Pairs
 from lib.judge.turns import Config
 
-REQUESTS, BYTES = 50_000, 200_000_000  # of one file, the service's limits
 WRITTEN, UPLOADED, SUBMITTED, KEPT, DONE = "written", "uploaded", "submitted", "kept", "done"
 _KNOWN = {"key", "task_id", "query", "doc", "version", "stage", "round", "pass", "attempt"}  # some of a named pair's fields
 _ENDPOINT = "/v1/chat/completions"
-
-
-class Limits(NamedTuple):
-    """The most requests and bytes of one file."""
-
-    requests: int = REQUESTS
-    bytes: int = BYTES
 
 
 class Submission(NamedTuple):
@@ -166,10 +158,8 @@ class _File:
         return save(self._config.run, self._started, requests=self.requests, bytes=self.bytes, file_sha256=self._digest.hexdigest())
 
 
-def gather(
-    config: Config, render: Pairs, part: str, in_pass: int, busy: set[str], limits: Limits, admit: Callable[[Pair], bool]
-) -> Iterator[Submission]:
-    """The pairs of a part that are owed a call in this pass and are in no batch, as files within the limits.
+def gather(config: Config, render: Pairs, part: str, in_pass: int, busy: set[str], admit: Callable[[Pair], bool]) -> Iterator[Submission]:
+    """The pairs of a part that are owed a call in this pass and are in no batch, as files within the limits of the configuration.
 
     A file is there with its state when it is yielded. `admit` is asked for each pair; its first no ends the last file.
     """
@@ -179,11 +169,11 @@ def gather(
         if turn is None or turn.in_pass != in_pass or pair.key in busy:
             continue
         line = request(by, pair)
-        if len(line) > limits.bytes:
+        if len(line) > config.file_bytes:
             raise ValueError(
-                f"the request of task {pair.task} has {len(line):,} bytes, a file of a batch at most {limits.bytes:,}; cut documents shorter"
+                f"the request of task {pair.task} has {len(line):,} bytes, a file of a batch at most {config.file_bytes:,}; cut documents shorter"
             )
-        if file and (file.requests == limits.requests or file.bytes + len(line) > limits.bytes):
+        if file and (file.requests == config.file_requests or file.bytes + len(line) > config.file_bytes):
             yield file.close()
             file = None
         file = file or _File(config, part)

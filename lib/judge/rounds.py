@@ -32,7 +32,8 @@ def ask(run: str | Path, intents_set: str, by: Judge, url: str, **options) -> Su
     """Bring the answers of `intents/<set>` up to date: every pair is answered, or out of calls.
 
     `options` are those of `lib.judge.turns.Config`: passes, budget, concurrency, timeout, backoff, longest_wait,
-    key_variable, parts, rounds, stages, driver and the caps. Answered pairs are not asked; where no call is owed nothing is started.
+    key_variable, parts, rounds, stages, driver, the caps and the limits of a batch's file. Answered pairs are not asked; where no
+    call is owed nothing is started.
     JudgeStopped says in one sentence why the client ended early; run again to go on.
     """
     return ask_sets(run, [intents_set], by, url, **options)[0]
