@@ -3,7 +3,7 @@
 import pytest
 from judge_script import Script, ask, configured, error, intent, judge, pairs_of, serving, table, valid
 
-from lib.judge import answers, keyed, prompt, turns
+from lib.judge import answers, keyed, pairs, prompt, turns
 from lib.judge.pairs import Pairs
 
 TEXTS = [f"text {i}" for i in range(12)]
@@ -31,15 +31,16 @@ def rendered(monkeypatch):
     return found
 
 
-def all_owed(run, by=None, every=False, **changed):
+def all_owed(run, by=None, **changed):
     by = by or judge()
-    return [(pair.key, pair.row, intent, turn) for pair, intent, turn in turns.owed(configured(run, "http://127.0.0.1:9/v1", **changed), Pairs(run, by), PART, every) if turn]
+    return [(pair.key, pair.row, intent, turn) for pair, intent, turn in turns.owed(configured(run, "http://127.0.0.1:9/v1", **changed), Pairs(run, by), PART) if turn]
 
 
 def test_a_resumed_run_renders_only_what_is_owed_and_owes_the_same(judged, monkeypatch):
     kept, seen = all_owed(judged, budget=2), rendered(monkeypatch)
     assert all_owed(judged, budget=2) == kept and seen == ["text 3", "text 7"]
-    assert all_owed(judged, budget=2, every=True) == kept and len(seen) == 2 + len(TEXTS)
+    file(judged).unlink()
+    assert all_owed(judged, budget=2) == kept and len(seen) == 2 + len(TEXTS)
     assert all_owed(judged, budget=1) == [] and len(seen) == 2 + len(TEXTS)
 
 
@@ -69,7 +70,7 @@ def test_keys_of_another_judge_of_other_intents_or_damaged_ones_are_not_believed
 
 
 def keys_of(run):
-    return {pair.key for pair, _, _ in turns.owed(configured(run, "http://127.0.0.1:9/v1"), Pairs(run, judge()), PART, every=True)}
+    return {pair.key for pair in Pairs(run, judge()).render(PART, pairs.intents(run, "v1", PART))}
 
 
 def test_a_stopped_run_keeps_no_keys(tmp_path):

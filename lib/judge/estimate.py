@@ -10,11 +10,12 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pyarrow.compute as pc
 
 from lib import contracts, paths
-from lib.judge import budget, prices, prompt, store, turns
+from lib.judge import budget, pairs, prices, prompt, store, turns, unrendered
 from lib.judge.pairs import Pairs
 from lib.judge.prices import Prices
 from lib.judge.prompt import Judge
@@ -34,21 +35,34 @@ def estimate(configs: Sequence[Config], by: Judge, known: Prices) -> pd.DataFram
     """One row a set, version and stage: pairs, pairs owed a call, and expected and worst calls, tokens and cost of one judge.
 
     Costs are None where the model has no price, worst output tokens and costs too where the parameters set no limit. Withdrawn pairs
-    are in `pairs` and owed nothing. The same sets, asked, send nothing else.
+    are in `pairs` and owed nothing. The same sets of one run, asked, send nothing else. A pair is rendered only where a call for it
+    may be there and its key is not kept.
     """
-    said, most = _said(configs[0].run, by.model), budget.worst_output(by)
+    run, render = configs[0].run, Pairs(configs[0].run, by)
+    said, most, documents = _said(run, by.model), budget.worst_output(by), unrendered.document_bytes(run, _cuts(configs))
     lines = []
     for config in configs:
-        render, counts = Pairs(config.run, by), defaultdict(Counter)
+        counts = defaultdict(Counter)
         for part in turns.part_names(config):
-            for pair, intent, turn in turns.owed(config, render, part, every=True):
-                line = counts[intent["version"], intent["stage"]]
-                line["pairs"] += 1
-                if turn is not None:
-                    worst, calls = budget.worst_input(pair.messages), turn.left + (config.passes - turn.in_pass) * config.budget
-                    line.update({"owed": 1, "calls": calls, "bytes": worst, "worst": worst * calls})
-        lines += [{"set": config.set, "version": key[0], "stage": key[1], **_line(counts[key], said, most, by, known)} for key in sorted(counts)]
+            rows = pairs.intents(run, config.set, part).combine_chunks()
+            left = unrendered.calls_left(config, render, part, rows)
+            sent = np.where(left > 0, unrendered.worst_inputs(render, part, rows, documents), 0)
+            counted = {"pairs": 1, "owed": left > 0, "calls": left, "bytes": sent, "worst": sent * left}
+            told = pd.DataFrame({"stage": rows["stage"].to_pandas(), **counted})
+            for stage, sums in told.groupby("stage").sum().to_dict("index").items():
+                counts[stage].update(sums)
+        version = store.SETS[config.set]
+        lines += [{"set": config.set, "version": version, "stage": stage, **_line(counts[stage], said, most, by, known)} for stage in sorted(counts)]
     return pd.DataFrame(lines, columns=[*COLUMNS, *WORST])
+
+
+def _cuts(configs: Sequence[Config]) -> list[int]:
+    """Where the documents of the sets are cut, each once."""
+    found = set()
+    for config in configs:
+        for part in turns.part_names(config):
+            found.update(np.unique(unrendered.cuts(pairs.intents(config.run, config.set, part, ["max_chars"]))).tolist())
+    return sorted(found)
 
 
 def _line(counted: Counter, said: float, most: int | None, by: Judge, known: Prices) -> dict:

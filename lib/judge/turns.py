@@ -26,8 +26,7 @@ class Config(NamedTuple):
     try up to `longest_wait`, which bounds retry-after too. `timeout` is for a whole call. `driver` is sdk, direct (servers
     one runs oneself) or batch. `max_calls`, `max_tokens` and `max_cost` are caps for the run folder, `prices` the file that
     the last goes by; None is no cap, and the prices of this repository. A share of more than `bad_share` of bad replies
-    among the last `bad_window` stops the run. A file of a batch has at most `file_requests` requests and `file_bytes` bytes:
-    as they stand, the service's limits.
+    among the last `bad_window` stops the run.
     """
 
     run: str
@@ -54,8 +53,6 @@ class Config(NamedTuple):
     prices: str | None = None
     bad_share: float = 0.5
     bad_window: int = 200
-    file_requests: int = 50_000
-    file_bytes: int = 200_000_000
 
 
 def shown(url: str) -> str:
@@ -69,7 +66,7 @@ def checked(config: Config) -> Config:
     url = urlsplit(config.base_url)
     if url.scheme not in ("http", "https") or not url.hostname or "@" in url.netloc:
         raise ValueError(f"the judge's url {shown(config.base_url)!r} must be like http://127.0.0.1:8000/v1; a key stands in {config.key_variable}")
-    for name in ("concurrency", "passes", "budget", "bad_window", "file_requests", "file_bytes"):
+    for name in ("concurrency", "passes", "budget", "bad_window"):
         value = getattr(config, name)
         if type(value) is not int or value < 1:
             raise ValueError(f"{name} is {value!r}; it must be a whole number from 1")
@@ -85,48 +82,53 @@ def judge(config: Config) -> Judge:
     return prompt.judge(config.model, config.prompt, config.response_format, **config.parameters)
 
 
-def owed(config: Config, render: Pairs, part: str, every: bool = False) -> Iterator[tuple[Pair, dict, Turn | None]]:
+def owed(config: Config, render: Pairs, part: str) -> Iterator[tuple[Pair, dict, Turn | None]]:
     """The LLM pairs of a part with version, stage and round, and the turn they are owed, or None.
 
-    Where the keys of the part are kept, only pairs that are owed a turn are rendered, and come; `every` wants all. Where
-    they are not, all come, and their keys are kept once the last has.
+    Where the keys of the part are kept, only pairs that are owed a turn are rendered, and come. Where they are not, all
+    come, and their keys are kept once the last has.
     """
     rows, by = pairs.intents(config.run, config.set, part).combine_chunks(), render.by
     calls = answers.history(config.run, part, store.SETS[config.set])
     columns = [(name, *_coded(rows[name])) for name in ("version", "stage", "round")]
-    asked = ~rows["withdrawn"].to_numpy()
-    for name, wanted in (("round", config.rounds), ("stage", config.stages)):
-        if wanted is not None:
-            asked &= pc.is_in(rows[name], value_set=pa.array(wanted, rows[name].type)).to_numpy()
+    wanted = asked(config, rows)
 
     def turn(row: int, key: str) -> tuple[dict, Turn | None]:
         intent = {name: values[codes[row]] for name, codes, values in columns}
-        return intent, answers.due(calls.of(key), intent["version"], config.passes, config.budget) if asked[row] else None
+        return intent, answers.due(calls.of(key), intent["version"], config.passes, config.budget) if wanted[row] else None
 
-    keys = None if every else keyed.read(config.run, config.set, part, by)
+    keys = keyed.read(config.run, config.set, part, by)
     if keys is not None:
-        asked &= _first(keys) & ~calls.answered(keys)
-        looked = ((row, *turn(row, keys[row])) for row in np.flatnonzero(asked).tolist())
+        wanted &= first(keys) & ~calls.answered(keys)
+        looked = ((row, *turn(row, keys[row])) for row in np.flatnonzero(wanted).tolist())
         due = [found for found in looked if found[2]]
         for pair, (row, *told) in zip(render.render(part, rows.take(np.array([row for row, *_ in due], np.int64))), due, strict=True):
             yield pair._replace(row=row), *told
         return
-    keys, seen, repeated = [], set(), _repeated(rows)
+    keys, seen, twice = [], set(), repeated(rows)
     for pair in render.render(part, rows):
         keys.append(pair.key)
-        if repeated[pair.row]:
-            asked[pair.row] &= pair.key not in seen
+        if twice[pair.row]:
+            wanted[pair.row] &= pair.key not in seen
             seen.add(pair.key)
         yield pair, *turn(pair.row, pair.key)
-    if not every:
-        keyed.write(config.run, config.set, part, by, keys)
+    keyed.write(config.run, config.set, part, by, keys)
 
 
-def _first(keys: list[str]) -> np.ndarray:
+def asked(config: Config, rows: pa.Table) -> np.ndarray:
+    """bool[rows]: not withdrawn, and of the rounds and stages that are asked."""
+    found = ~rows["withdrawn"].to_numpy()
+    for name, wanted in (("round", config.rounds), ("stage", config.stages)):
+        if wanted is not None:
+            found &= pc.is_in(rows[name], value_set=pa.array(wanted, rows[name].type)).to_numpy()
+    return found
+
+
+def first(keys: list[str]) -> np.ndarray:
     """bool[keys]: no key before is the same."""
-    first = np.zeros(len(keys), bool)
-    first[np.unique(np.array(keys, dtype="U64"), return_index=True)[1]] = True
-    return first
+    found = np.zeros(len(keys), bool)
+    found[np.unique(np.array(keys, dtype="U64"), return_index=True)[1]] = True
+    return found
 
 
 def _coded(column: pa.ChunkedArray) -> tuple[np.ndarray, list]:
@@ -135,7 +137,7 @@ def _coded(column: pa.ChunkedArray) -> tuple[np.ndarray, list]:
     return pc.index_in(column, value_set=values).to_numpy(), values.to_pylist()
 
 
-def _repeated(rows: pa.Table) -> np.ndarray:
+def repeated(rows: pa.Table) -> np.ndarray:
     """bool[rows]: the query and document of this row are those of another row too; only such rows can share a key."""
     known = pair_keys.of(rows)
     return pair_keys.inside(known, pair_keys.repeated(known))
