@@ -52,20 +52,20 @@ sys.exit(batch.main(sys.argv[4:]))
 """
 
 
-def start(run: Path, url: str, *words: str, dies: str | None = None, after: bool = False, calls: int = 1, **changed) -> subprocess.Popen:
+def start(run: Path, url: str, *, dies: str | None = None, after: bool = False, calls: int = 1, **changed) -> subprocess.Popen:
     """The client of batches as `lib.judge.rounds.ask` starts it; one that `dies` is killed at that call of a method, or after it."""
     config = run.parent / f"{run.name}.config.json"
     config.write_text(json.dumps(configured(run, url, **{"longest_wait": 0.2} | changed)._asdict()))
     module = ["-c", _DYING, dies, str(after), str(calls)] if dies else ["-m", "lib.judge.batch"]
     return subprocess.Popen(
-        [sys.executable, *module, str(config), *words], cwd=paths.ROOT, env=os.environ | {"QRELBOOK_JUDGE_KEY": KEY},
+        [sys.executable, *module, str(config)], cwd=paths.ROOT, env=os.environ | {"QRELBOOK_JUDGE_KEY": KEY},
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
 
 
-def ask(run: Path, url: str, *words: str, code: int = 0, **changed) -> tuple[dict, str]:
+def ask(run: Path, url: str, *, code: int = 0, **changed) -> tuple[dict, str]:
     """The summary of a client that was let run to its end, and what it said on stderr."""
-    process = start(run, url, *words, **changed)
+    process = start(run, url, **changed)
     said, errors = process.communicate(timeout=60)
     assert process.returncode == code, errors
     return (json.loads(said) if said else {}), errors

@@ -26,7 +26,8 @@ class Config(NamedTuple):
     try up to `longest_wait`, which bounds retry-after too. `timeout` is for a whole call. `driver` is sdk, direct (servers
     one runs oneself) or batch. `max_calls`, `max_tokens` and `max_cost` are caps for the run folder, `prices` the file that
     the last goes by; None is no cap, and the prices of this repository. A share of more than `bad_share` of bad replies
-    among the last `bad_window` stops the run.
+    among the last `bad_window` stops the run. A file of a batch has at most `file_requests` requests and `file_bytes` bytes:
+    as they stand, the service's limits.
     """
 
     run: str
@@ -53,6 +54,8 @@ class Config(NamedTuple):
     prices: str | None = None
     bad_share: float = 0.5
     bad_window: int = 200
+    file_requests: int = 50_000
+    file_bytes: int = 200_000_000
 
 
 def shown(url: str) -> str:
@@ -66,7 +69,7 @@ def checked(config: Config) -> Config:
     url = urlsplit(config.base_url)
     if url.scheme not in ("http", "https") or not url.hostname or "@" in url.netloc:
         raise ValueError(f"the judge's url {shown(config.base_url)!r} must be like http://127.0.0.1:8000/v1; a key stands in {config.key_variable}")
-    for name in ("concurrency", "passes", "budget", "bad_window"):
+    for name in ("concurrency", "passes", "budget", "bad_window", "file_requests", "file_bytes"):
         value = getattr(config, name)
         if type(value) is not int or value < 1:
             raise ValueError(f"{name} is {value!r}; it must be a whole number from 1")
