@@ -108,12 +108,11 @@ def owed(config: Config, render: Pairs, part: str) -> Iterator[tuple[Pair, dict,
         for pair, (row, *told) in zip(render.render(part, rows.take(np.array([row for row, *_ in due], np.int64))), due, strict=True):
             yield pair._replace(row=row), *told
         return
-    keys, seen, twice = [], set(), repeated(rows)
+    keys, seen = [], set()
     for pair in render.render(part, rows):
+        wanted[pair.row] &= pair.key not in seen
         keys.append(pair.key)
-        if twice[pair.row]:
-            wanted[pair.row] &= pair.key not in seen
-            seen.add(pair.key)
+        seen.add(pair.key)
         yield pair, *turn(pair.row, pair.key)
     keyed.write(config.run, config.set, part, by, keys)
 
@@ -129,9 +128,8 @@ def asked(config: Config, rows: pa.Table) -> np.ndarray:
 
 def first(keys: list[str]) -> np.ndarray:
     """bool[keys]: no key before is the same."""
-    found = np.zeros(len(keys), bool)
-    found[np.unique(np.array(keys, dtype="U64"), return_index=True)[1]] = True
-    return found
+    seen = set()
+    return np.array([not (key in seen or seen.add(key)) for key in keys], bool)
 
 
 def _coded(column: pa.ChunkedArray) -> tuple[np.ndarray, list]:
