@@ -8,6 +8,7 @@ from collections import Counter
 
 import pytest
 import yaml
+from aiohttp import web
 from judge_batches import ask, serving, start, states
 from judge_script import KEY, Script, configured, content, error, fields, judge, pairs_of, rows, scores, told, valid
 from judge_script import serving as plain
@@ -140,6 +141,20 @@ def test_a_file_without_end_is_not_fetched_and_the_batch_is_found_again(tmp_path
         ask(run, url)
         assert set(batches.submitted().values()) == {1}
     assert scores(run) == LABELS
+
+
+@pytest.mark.parametrize("body", ['{"id": ', "[" * 100_000, " " * 5_000_000], ids=["torn", "deep", "long"])
+def test_a_state_of_a_batch_that_is_no_json_is_asked_for_again(tmp_path, monkeypatch, body):
+    run, retrieve, bad = pairs_of(tmp_path / "run", TEXTS[:2]), batch_http.Batches._retrieve, [body]
+
+    async def once(self, request):
+        return web.Response(text=bad.pop(), content_type="application/json") if bad else await retrieve(self, request)
+
+    monkeypatch.setattr(batch_http.Batches, "_retrieve", once)
+    with serving(Script(GOOD), tmp_path / "server") as (url, batches):
+        assert asyncio.run(batch._main(configured(run, url), KEY))[1] == 0
+        assert set(batches.submitted().values()) == {1}
+    assert not bad and len(scores(run)) == 2
 
 
 def test_the_progress_says_what_is_answered_spent_and_done_at_the_server(tmp_path, monkeypatch, capsys):
