@@ -8,7 +8,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lib import keys as pair_keys
 from lib.judge import answers, keyed, pairs, prompt, store
 from lib.judge.answers import Turn
 from lib.judge.pairs import Pair, Pairs
@@ -136,12 +135,6 @@ def _coded(column: pa.ChunkedArray) -> tuple[np.ndarray, list]:
     """Each row's place in a list of the column's few values: 4 bytes a row, however many there are."""
     values = column.unique()
     return pc.index_in(column, value_set=values).to_numpy(), values.to_pylist()
-
-
-def repeated(rows: pa.Table) -> np.ndarray:
-    """bool[rows]: the query and document of this row are those of another row too; only such rows can share a key."""
-    known = pair_keys.of(rows)
-    return pair_keys.inside(known, pair_keys.repeated(known))
 
 
 def part_names(config: Config) -> list[str]:

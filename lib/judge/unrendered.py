@@ -71,11 +71,12 @@ def _known(config: Config, render: Pairs, part: str, rows: pa.Table) -> tuple[np
     """The rows whose keys can be those of a call or of another row, ascending, and their keys; all rows where the keys are kept."""
     if (kept := keyed.read(config.run, config.set, part, render.by)) is not None:
         return np.arange(rows.num_rows), kept
-    at = np.flatnonzero(turns.repeated(rows) | _called(config, render, part, rows))
+    pair = keys.of(rows)
+    at = np.flatnonzero(keys.inside(pair, keys.repeated(pair)) | _called(config, render, part, rows))
     order = np.argsort(rows["doc"].to_numpy()[at], kind="stable")  # so that each part of the documents is read once
     found = [""] * len(at)
-    for pair in render.render(part, rows.take(at[order])):
-        found[order[pair.row]] = pair.key
+    for rendered in render.render(part, rows.take(at[order])):
+        found[order[rendered.row]] = rendered.key
     return at, found
 
 
