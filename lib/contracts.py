@@ -2,7 +2,8 @@
 
 A table is a folder: `part-00000.parquet`, `part-00001.parquet`, ... with a line
 `part-00000.json` beside each (rows, sha256, key), and a `manifest.json` that lists the
-parts and is written last. A folder without it is not finished, and is not read.
+parts and is written last. A folder without it is not finished, and is not read; nor is one that was
+made from folders which hold something else today, which shows by the hashes in their manifests.
 """
 
 import functools
@@ -11,6 +12,7 @@ import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -180,32 +182,58 @@ def finish(folder: str | Path, lines: list[dict], made_from: Sequence[str | Path
     files.write_json(Path(folder) / "manifest.json", {"parts": lines} | ({"made_from": sources} if sources else {}))
 
 
+class _Manifest(NamedTuple):
+    lines: list[dict]
+    contents: str
+    made_from: dict[str, str]  # the contents of other folders, by their path from this one; empty in manifests written before there was this
+
+
 def parts(folder: str | Path) -> list[dict]:
-    """The manifest lines of a finished folder; ContractError where it is not finished, or what it was made from has changed."""
-    manifest = Path(folder) / "manifest.json"
-    if not manifest.exists():
-        raise ContractError(f"{paths.shown(folder)} is not finished (it has no manifest.json); run the notebook that writes it")
-    trace.record("read", manifest)
-    lines, made_from = _manifest(manifest, manifest.stat().st_mtime_ns)
-    for source, held in made_from.items():
-        if contents(source := os.path.normpath(Path(folder) / source)) != held:
-            raise ContractError(f"{paths.shown(folder)} was made from another {paths.shown(source)}; run the notebook that writes it again")
-    return lines
+    """The manifest lines of a finished folder; ContractError where it is not finished, or what it was made from has changed.
+
+    So on up to the documents and queries. A folder that is not kept, such as the vectors after the search, is not compared.
+    """
+    return _current(folder, {}).lines
 
 
 def contents(folder: str | Path) -> str:
     """The hash of what a finished folder holds."""
-    return hashlib.sha256("".join(line["sha256"] for line in parts(folder)).encode()).hexdigest()
+    return _current(folder, {}).contents
+
+
+def lines(folder: str | Path) -> list[dict]:
+    """The manifest lines of a folder as it was finished, whatever has become of what it was made from."""
+    return _read_manifest(folder).lines
+
+
+def _current(folder: str | Path, seen: dict[str, str | None]) -> _Manifest:
+    """`seen` has the contents of the folders that were looked at before: most lead up to the documents by many ways."""
+    found = _read_manifest(folder)
+    for source, held in found.made_from.items():
+        source = os.path.normpath(Path(folder) / source)
+        if source not in seen:
+            seen[source] = _current(source, seen).contents if os.path.isdir(source) else None
+        if seen[source] not in (held, None):
+            raise ContractError(f"{paths.shown(folder)} was made from another {paths.shown(source)}; run the notebook that writes it again")
+    return found
+
+
+def _read_manifest(folder: str | Path) -> _Manifest:
+    manifest = Path(folder) / "manifest.json"
+    if not manifest.exists():
+        raise ContractError(f"{paths.shown(folder)} is not finished (it has no manifest.json); run the notebook that writes it")
+    trace.record("read", manifest)
+    return _parsed(manifest, manifest.stat().st_mtime_ns)
 
 
 @functools.lru_cache(maxsize=64)
-def _manifest(path: Path, changed: int) -> tuple[list[dict], dict[str, str]]:
-    """The lines of a manifest, and what it was made from; read once while the file is unchanged, since every part read looks there."""
+def _parsed(path: Path, changed: int) -> _Manifest:
+    """What a manifest says; read once while the file is unchanged, since every part read looks there."""
     try:
         known = json.loads(path.read_text())
         lines, made_from = known["parts"], known.get("made_from", {})
         if all({"part", "rows", "sha256"} <= set(line) for line in lines) and isinstance(made_from, dict):
-            return lines, made_from
+            return _Manifest(lines, hashlib.sha256("".join(line["sha256"] for line in lines).encode()).hexdigest(), made_from)
     except (ValueError, KeyError, TypeError, AttributeError):
         pass
     raise ContractError(f"{paths.shown(path)} is no list of parts; remove it and run the notebook that writes the folder")

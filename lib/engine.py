@@ -56,16 +56,21 @@ def part(config: dict, stage: Stage, shard: str) -> Path:
     return Path(config["run"]) / stage.out / f"{shard}.parquet"
 
 
+def _inputs(stage: Stage, config: dict) -> tuple[str, ...]:
+    return stage.inputs(config) if callable(stage.inputs) else stage.inputs
+
+
 def key(stage: Stage, config: dict) -> str:
-    """The hash that a finished shard must carry: options, input manifests, source of the stage's modules."""
+    """The hash that a finished shard must carry: options, input manifests, source of the stage's modules.
+
+    ContractError where an input is not finished, or was made from something else than what lies there today.
+    """
     missing = [name for name in ("run", *stage.options) if name not in config]
     if missing:
         raise ValueError(f"{stage.name} needs {', '.join(missing)} in its configuration")
-    run = Path(config["run"])
-    inputs = stage.inputs(config) if callable(stage.inputs) else stage.inputs
     known = {
         "options": {name: config[name] for name in stage.options},
-        "inputs": {name: [line["sha256"] for line in contracts.parts(run / name)] for name in inputs},
+        "inputs": {name: [line["sha256"] for line in contracts.parts(Path(config["run"]) / name)] for name in _inputs(stage, config)},
         "modules": sources.hashes(stage.name.partition(":")[0]),
     }
     return hashlib.sha256(json.dumps(known, sort_keys=True).encode()).hexdigest()
@@ -100,11 +105,13 @@ def map(stage: Stage, config: dict, workers: int | str = 1) -> list[dict]:
     """Bring every shard of the stage up to date and finish its folder; the lines come in shard order.
 
     workers: 1 is this process, n are n processes, "ray" is one Ray task a shard.
-    Parts of a former configuration are removed. The folder is unfinished while it is worked on.
+    Parts of a former configuration are removed, and so is what killed processes left half written. The folder is unfinished
+    while it is worked on, and once an input, or what that was made from, holds something else.
     """
     sources.stand_on(stage.name.partition(":")[0])
     folder = Path(config["run"]) / stage.out
     with processes.lock(Path(config["run"])):
+        files.remove_leftovers(folder)
         wanted, shards = key(stage, config), stage.shards(config)
         lines = {shard: done(folder / f"{shard}.parquet", wanted) for shard in shards}
         left = [shard for shard in shards if lines[shard] is None]
@@ -116,7 +123,7 @@ def map(stage: Stage, config: dict, workers: int | str = 1) -> list[dict]:
         for shard in shards:
             trace.record("write", folder / f"{shard}.parquet")
         told = [{k: v for k, v in lines[shard].items() if k not in ("key", "seconds", "timing")} for shard in shards]
-        contracts.finish(folder, told)
+        contracts.finish(folder, told, [Path(config["run"]) / name for name in _inputs(stage, config)])
         return [lines[shard] for shard in shards]
 
 

@@ -37,6 +37,27 @@ def whole(path: str | Path) -> Iterator[Path]:
     trace.record("write", path)
 
 
+def remove_leftovers(folder: str | Path) -> None:
+    """Remove the temporary files that killed processes left in a folder; that of a process which is alive on this machine stays.
+
+    For who holds the lock of the folder alone: the number of a process says nothing of another machine.
+    """
+    for left in Path(folder).glob(".*.tmp-*"):
+        number = left.name.rpartition("-")[2]
+        if number.isdecimal() and not _runs(int(number)):
+            left.unlink(missing_ok=True)
+
+
+def _runs(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)  # signal 0 asks only
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"  # a zombie writes no more
+    except (ProcessLookupError, OverflowError):
+        return False
+    except OSError:  # another user's
+        return True
+
+
 def write_text(path: str | Path, text: str) -> None:
     """Write UTF-8 text with the line ends as they are."""
     with whole(path) as temporary:

@@ -176,3 +176,30 @@ def test_a_folder_is_finished_as_long_as_what_it_was_made_from_is(tmp_path):
         contracts.parts(folder)
     contracts.finish(source, [contracts.write("rerank", made[0], source / "part-00000.parquet")])
     assert contracts.read("rerank", folder)["query"].to_pylist() == [1]
+
+
+def test_what_a_source_was_made_from_counts_and_is_looked_at_once_and_what_is_gone_is_not(tmp_path, monkeypatch):
+    def make(name: str, value: int, made_from: list[str]) -> None:
+        rows = contracts.table("rerank", [{"query": value, "doc": 0, "score": 0.5, "model": "m"}])
+        line = contracts.write("rerank", rows, tmp_path / name / "part-00000.parquet")
+        contracts.finish(tmp_path / name, [line], [tmp_path / source for source in made_from])
+
+    make("0", 0, [])
+    below = ["0"]
+    for layer in range(1, 12):  # each of two folders is made from both of the layer below: 2^10 ways lead from the last to the first
+        here = [f"{layer}a", f"{layer}b"]
+        for name in here:
+            make(name, layer, below)
+        below = here
+    read, plain = [], contracts._parsed
+    monkeypatch.setattr(contracts, "_parsed", lambda path, changed: read.append(path) or plain(path, changed))
+    contracts.parts(tmp_path / "11b")
+    assert len(read) == len(set(read)) == 22  # all but 11a
+    make("0", 7, [])
+    with pytest.raises(ContractError, match="1a was made from another .*/0; run the notebook"):
+        contracts.parts(tmp_path / "11b")
+    assert [line["rows"] for line in contracts.lines(tmp_path / "11b")] == [1]
+    (tmp_path / "0/manifest.json").unlink()
+    (tmp_path / "0/part-00000.parquet").unlink()
+    (tmp_path / "0").rmdir()
+    contracts.parts(tmp_path / "11b")

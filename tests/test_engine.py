@@ -197,6 +197,26 @@ def test_after_kill_9_of_the_parent_no_child_lives_nothing_looks_finished_and_th
     assert result(config) == unbroken
 
 
+@pytest.mark.parametrize("workers", [1, 2])
+def test_what_a_killed_worker_had_half_written_is_gone_before_the_next_shard_is_run(config, workers):
+    parent = mapper(config | {"half_at": 1}, workers)
+    worker = waiting(config)
+    half = folder(config) / f".part-00001.parquet.tmp-{worker}"
+    assert half.exists()
+    with pytest.raises(processes.Locked):
+        engine.map(toy, config)
+    assert half.exists()  # who is refused removes nothing
+    parent.send_signal(signal.SIGKILL)
+    parent.communicate()
+    wait_for(lambda: not alive(worker), 10)
+    assert half.exists()
+    with pytest.raises(ValueError, match="part-00001 holds a bad row"):
+        engine.map(toy, config | {"fail_at": 1})
+    assert not half.exists()
+    engine.map(toy, config)
+    assert not [path.name for path in folder(config).iterdir() if path.name.startswith(".part")]
+
+
 def test_after_kill_9_of_a_worker_the_parent_says_so_and_ends_and_no_other_worker_lives(config):
     parent = mapper(config | {"wait_at": 1}, 2)
     worker = waiting(config)

@@ -5,7 +5,7 @@ import json
 import math
 
 import pytest
-from small_corpus import contents, python
+from small_corpus import contents, python, wait_for
 
 from lib import files
 
@@ -53,6 +53,36 @@ except OSError as error: sys.exit(str(error))
     assert child.returncode == 1
     assert told == "f was not written (File too large); make room or choose another QRELBOOK_HOME and run again\n"
     assert contents(tmp_path) == {"f": b"old"}
+
+
+HALF = """
+import sys, time
+from lib import files
+with files.whole(sys.argv[1]) as temporary:
+    temporary.write_text("half")
+    time.sleep(60)
+"""
+
+
+def test_what_a_killed_process_left_is_removed_and_what_a_living_one_writes_stays(tmp_path):
+    files.write_text(tmp_path / "done", "whole")
+    killed, living = (python(HALF, tmp_path, str(tmp_path / name)) for name in ("a.parquet", "b.parquet"))
+    try:
+        halves = {child: tmp_path / f".{name}.tmp-{child.pid}" for child, name in ((killed, "a.parquet"), (living, "b.parquet"))}
+        wait_for(lambda: all(path.exists() for path in halves.values()))
+        killed.kill()
+        killed.communicate()
+        strangers = {".a.parquet.lock", ".c.tmp-", ".c.tmp-me", ".own.tmp"}
+        for name in (*strangers, f".d.tmp-{10**30}"):
+            (tmp_path / name).touch()
+        files.remove_leftovers(tmp_path)
+        assert {path.name for path in tmp_path.iterdir()} == {"done", halves[living].name} | strangers
+    finally:
+        for child in (killed, living):
+            child.kill()
+            child.communicate()
+    files.remove_leftovers(tmp_path)
+    assert not halves[living].exists()
 
 
 def test_json_keeps_its_order_and_refuses_what_is_no_json(tmp_path):

@@ -1,10 +1,10 @@
-"""A stage for the tests of the engine: one row a number, shards of three, that can be told to wait or to fail."""
+"""A stage for the tests of the engine: one row a number, shards of three, that can be told to wait, also in the middle of a part, or to fail."""
 
 import os
 import time
 from pathlib import Path
 
-from lib import contracts, engine
+from lib import contracts, engine, files
 
 
 def _shards(config: dict) -> list[str]:
@@ -16,6 +16,11 @@ def _run(shard: str, config: dict) -> dict:
     log = Path(config["run"]) / "calls"
     log.mkdir(exist_ok=True)
     (log / f"{shard}-{os.getpid()}-{time.monotonic_ns()}").touch()
+    if n == config.get("half_at"):
+        with files.whole(engine.part(config, toy, shard)) as temporary:
+            temporary.write_bytes(b"half")
+            (log / "waiting").write_text(str(os.getpid()))
+            time.sleep(120)
     if n == config.get("wait_at"):
         (log / "waiting").write_text(str(os.getpid()))
         time.sleep(120)

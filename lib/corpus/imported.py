@@ -62,11 +62,13 @@ def is_route(run: str | Path, name: str) -> bool:
     ValueError where it was imported for documents or queries that have changed since: it is not silently searched instead.
     """
     folder = Path(run) / "hits" / name
-    if (folder / replace.FORMER).exists():
+    lines = contracts.lines(folder) if (folder / "manifest.json").exists() else []
+    belongs = {line["corpus"] for line in lines if "corpus" in line}
+    if (folder / replace.FORMER).exists() or belongs and belongs != {replace.corpus_hash(Path(run))}:
         raise ValueError(
             f"{paths.shown(folder)} was imported for other documents or queries; import the run again, or remove the folder to have the route searched"
         )
-    return (folder / "manifest.json").exists() and any("corpus" in line for line in contracts.parts(folder))
+    return bool(belongs)
 
 
 def write_qrels(run: str | Path, rows: Iterable[Judged], name: str, grades: str | None = None) -> dict[str, int]:
@@ -145,7 +147,7 @@ def _write(run: str | Path, out: str, table: str, rows: Iterable, kind: np.dtype
             found = np.fromfile(spool, dtype=kind) if spool.exists() else np.zeros(0, dtype=kind)
             made.append(contracts.write(table, part(file, found, piece), folder / f"{piece.shard}.parquet") | belongs)
             spool.unlink(missing_ok=True)
-        contracts.finish(folder, made)
+        contracts.finish(folder, made, [run / "documents", run / "queries"])
         replace.swap(run, [out])
 
 

@@ -34,6 +34,7 @@ def map(stage: Stage, config: dict, workers: int | str = 1) -> list[dict]:
     with processes.lock(Path(config["run"])):
         known = Path(config["run"]) / stage.out / "config.json"
         files.write_json(known, config)
+        files.remove_leftovers(known.parent)  # before the children write there
         if workers != "ray":
             key, shards = engine.key(stage, config), stage.shards(config)
             if left := sum(engine.done(engine.part(config, stage, shard), key) is None for shard in shards):
