@@ -1,8 +1,11 @@
 """The kept keys of a set: a resumed run renders what it still asks and nothing else, and never trusts keys of something else."""
 
-import pytest
-from judge_script import Script, ask, configured, error, intent, judge, pairs_of, serving, table, valid
+import random
 
+import pytest
+from judge_script import Script, ask, configured, error, intent, judge, pairs_of, serving, table, valid, world
+
+from lib.corpus import tables
 from lib.judge import answers, keyed, pairs, prompt, turns
 from lib.judge.pairs import Pairs
 
@@ -33,7 +36,7 @@ def rendered(monkeypatch):
 
 def all_owed(run, by=None, **changed):
     by = by or judge()
-    return [(pair.key, pair.row, intent, turn) for pair, intent, turn in turns.owed(configured(run, "http://127.0.0.1:9/v1", **changed), Pairs(run, by), PART) if turn]
+    return [(pair.key, pair.row, intent, turn) for _, pair, intent, turn in turns.owed(configured(run, "http://127.0.0.1:9/v1", **changed), Pairs(run, by), PART) if turn]
 
 
 def test_a_resumed_run_renders_only_what_is_owed_and_owes_the_same(judged, monkeypatch):
@@ -71,6 +74,25 @@ def test_keys_of_another_judge_of_other_intents_or_damaged_ones_are_not_believed
 
 def keys_of(run):
     return {pair.key for pair in Pairs(run, judge()).render(PART, pairs.intents(run, "v1", PART))}
+
+
+@pytest.mark.parametrize("kept", [False, True])
+def test_each_part_of_the_documents_is_read_once_whatever_order_the_pairs_stand_in(kept, tmp_path, monkeypatch):
+    texts, reads, read = [f"text {i}" for i in range(40)], [], tables.documents
+    run = world(tmp_path, texts)
+    drawn = [(query, doc) for query in (0, 1) for doc in range(40)]
+    random.Random(3).shuffle(drawn)
+    table(run, "documents", "documents", [[{"docid": f"d{i}", "text": texts[i], "n_chars": 6, "n_tokens": 1, "removed": False} for i in range(at, at + 4)] for at in range(0, 40, 4)])
+    table(run, "intents", "intents/v1", [[intent(query, doc) for query, doc in [*drawn, drawn[5]]]])
+    if kept:
+        assert len(all_owed(run)) == 80 and len(keyed.read(run, "v1", PART, judge())) == 81
+    monkeypatch.setattr(pairs, "CHUNK", 2)
+    monkeypatch.setattr(tables, "documents", lambda *told: reads.append(told[1]) or read(*told))
+    found = list(turns.owed(configured(run, "http://127.0.0.1:9/v1"), Pairs(run, judge()), PART))
+    assert [one for one in reads if one.startswith("part")] == [f"part-{i:05d}" for i in range(10)]
+    assert [owed.come for owed in found] == (list(range(2, 82)) if kept else list(range(1, 82)))
+    due = [(pair.row, pair.query, pair.doc, pair.messages[-1]["content"].count(f"text {pair.doc}")) for _, pair, _, turn in found if turn]
+    assert sorted(due) == [(row, *pair, 1) for row, pair in enumerate(drawn)] and 80 not in {row for row, *_ in due}
 
 
 def test_a_stopped_run_keeps_no_keys(tmp_path):

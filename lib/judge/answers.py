@@ -125,10 +125,9 @@ def answers(run: str | Path, intents_set: str, part: str, render: Pairs) -> pa.T
     calls = history(run, part, store.SETS[intents_set])
     keys = keyed.read(run, intents_set, part, render.by)
     if keys is None:
-        order = np.argsort(rows["doc"].to_numpy(), kind="stable")  # so that each part of the documents is read once
         keys = [""] * rows.num_rows
-        for pair in render.render(part, rows.take(order)):
-            keys[int(order[pair.row])] = pair.key
+        for pair in render.render(part, rows):
+            keys[pair.row] = pair.key
         keyed.write(run, intents_set, part, render.by, keys)
     said = {"key": keys, "task_id": render.tasks(part, rows), "answer": [], **{name: [] for name in _FROM_REPLY}}
     for key, withdrawn in zip(keys, rows["withdrawn"].to_pylist(), strict=True):

@@ -165,7 +165,7 @@ def gather(config: Config, render: Pairs, part: str, in_pass: int, busy: set[str
     """
     by, file = render.by, None
     known = {"model": by.model, "prompt_sha256": by.prompt.sha256, "schema_sha256": contract.SCHEMA_SHA256}
-    for pair, intent, turn in turns.owed(config, render, part):
+    for _, pair, intent, turn in turns.owed(config, render, part):
         if turn is None or turn.in_pass != in_pass or pair.key in busy:
             continue
         line = request(by, pair)

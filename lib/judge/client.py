@@ -117,10 +117,10 @@ class Run:
     async def _issue(self, render: pairs.Pairs, part: _Part) -> None:
         before = self.progress.seen
         try:
-            for pair, intent, turn in turns.owed(self.config, render, part.name):
+            for come, pair, intent, turn in turns.owed(self.config, render, part.name):
                 if self.stop or self.halt.is_set():
                     break
-                self.progress.come_to(before + pair.row + 1)  # those between are answered, and did not come
+                self.progress.come_to(before + come)
                 if turn is None or turn.in_pass != self.in_pass:
                     part.gaps = part.gaps or turn is not None
                     await asyncio.sleep(0)

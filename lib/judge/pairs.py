@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -71,13 +72,18 @@ class Pairs:
         ]
 
     def render(self, part: str, rows: pa.Table) -> Iterator[Pair]:
-        """The pairs of `rows` (contract `intents`, of one query part) in their order; canaries with the attack that is their reason."""
+        """The pairs of `rows` (contract `intents`, of one query part); canaries with the attack that is their reason.
+
+        They come by documents, ascending, so that each part of the texts is read once; `Pair.row` says where each stands in `rows`.
+        """
         first, qids, queries = self.ids(part)
         canaries = {store.SETS[name] for name in attacks.SETS}
+        order = np.argsort(rows["doc"].to_numpy(), kind="stable")
+        rows = rows.select(["query", "doc", "max_chars", "version", "reason"]).take(order)
         for start in range(0, rows.num_rows, CHUNK):
-            chunk = rows.slice(start, CHUNK).select(["query", "doc", "max_chars", "version", "reason"]).to_pylist()
+            chunk = rows.slice(start, CHUNK).to_pylist()
             texts = self._texts.texts([pair["doc"] for pair in chunk])
-            for row, (pair, text) in enumerate(zip(chunk, texts, strict=True), start):
+            for row, pair, text in zip(order[start : start + CHUNK].tolist(), chunk, texts, strict=True):
                 query, doc = pair["query"], pair["doc"]
                 task = prompt.task_id(qids[query - first], self.docid(doc))
                 text = prompt.cut(text, pair["max_chars"])

@@ -54,7 +54,7 @@ def ask_sets(run: str | Path, sets: Sequence[str], by: Judge, url: str, **option
 
 def _owes(config: Config, by: Judge) -> bool:
     render = Pairs(config.run, by)
-    return any(turn for name in turns.part_names(config) for _, _, turn in turns.owed(config, render, name))
+    return any(owed.turn for name in turns.part_names(config) for owed in turns.owed(config, render, name))
 
 
 def _run_child(module: str, configs: list[Config]) -> dict[str, Summary]:

@@ -184,10 +184,9 @@ def judged(run: Path, queries: int, a_query: int, documents: int, parts: int, se
 
 def _told(render: pairs.Pairs, name: str):
     rows = pairs.intents(render.run, SET, name)
-    order = np.argsort(rows["doc"].to_numpy(), kind="stable")
-    found = [("", "")] * len(order)
-    for pair in render.render(name, rows.take(order)):
-        found[order[pair.row]] = (pair.key, pair.task)
+    found = [("", "")] * rows.num_rows
+    for pair in render.render(name, rows):
+        found[pair.row] = (pair.key, pair.task)
     return found
 
 

@@ -84,8 +84,17 @@ def judge(config: Config) -> Judge:
     return prompt.judge(config.model, config.prompt, config.response_format, **config.parameters)
 
 
-def owed(config: Config, render: Pairs, part: str) -> Iterator[tuple[Pair, dict, Turn | None]]:
-    """The LLM pairs of a part with version, stage and round, and the turn they are owed, or None.
+class Owed(NamedTuple):
+    """A pair of a part, and the turn that it is owed, or None."""
+
+    come: int  # pairs of the part that are come to with it
+    pair: Pair
+    intent: dict  # version, stage and round
+    turn: Turn | None
+
+
+def owed(config: Config, render: Pairs, part: str) -> Iterator[Owed]:
+    """The LLM pairs of a part by documents, ascending.
 
     Where the keys of the part are kept, only pairs that are owed a turn are rendered, and come. Where they are not, all
     come, and their keys are kept once the last has.
@@ -104,15 +113,16 @@ def owed(config: Config, render: Pairs, part: str) -> Iterator[tuple[Pair, dict,
         wanted &= first(keys) & ~calls.answered(keys)
         looked = ((row, *turn(row, keys[row])) for row in np.flatnonzero(wanted).tolist())
         due = [found for found in looked if found[2]]
-        for pair, (row, *told) in zip(render.render(part, rows.take(np.array([row for row, *_ in due], np.int64))), due, strict=True):
-            yield pair._replace(row=row), *told
+        for come, pair in enumerate(render.render(part, rows.take(np.array([row for row, *_ in due], np.int64))), 1 + rows.num_rows - len(due)):
+            row, *told = due[pair.row]
+            yield Owed(come, pair._replace(row=row), *told)
         return
-    keys, seen = [], set()
-    for pair in render.render(part, rows):
+    keys, seen = [""] * rows.num_rows, set()
+    for come, pair in enumerate(render.render(part, rows), 1):  # of two pairs of one key, which are one query and document, the first row comes first
         wanted[pair.row] &= pair.key not in seen
-        keys.append(pair.key)
+        keys[pair.row] = pair.key
         seen.add(pair.key)
-        yield pair, *turn(pair.row, pair.key)
+        yield Owed(come, pair, *turn(pair.row, pair.key))
     keyed.write(config.run, config.set, part, by, keys)
 
 

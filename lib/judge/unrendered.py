@@ -73,10 +73,9 @@ def _known(config: Config, render: Pairs, part: str, rows: pa.Table) -> tuple[np
         return np.arange(rows.num_rows), kept
     pair = keys.of(rows)
     at = np.flatnonzero(keys.inside(pair, keys.repeated(pair)) | _called(config, render, part, rows))
-    order = np.argsort(rows["doc"].to_numpy()[at], kind="stable")  # so that each part of the documents is read once
     found = [""] * len(at)
-    for rendered in render.render(part, rows.take(at[order])):
-        found[order[rendered.row]] = rendered.key
+    for rendered in render.render(part, rows.take(at)):
+        found[rendered.row] = rendered.key
     return at, found
 
 
