@@ -115,6 +115,15 @@ def test_a_missing_table_is_named_with_the_notebook_that_writes_it(run):
         paper.table(run, "probe")
 
 
+def test_what_a_killed_process_left_half_written_is_no_figure_of_the_paper(run, tmp_path):
+    (run / "figures").mkdir()
+    for name in ("r2.pdf", ".r2.pdf.tmp-7"):
+        (run / "figures" / name).write_text(name)
+    collected = paper.collect(run, tmp_path / "collected")
+    assert "r2.pdf" in collected and "checkpoints.csv" in collected and sorted(path.name for path in (tmp_path / "collected").iterdir()) == sorted(collected)
+    assert not any(name.startswith(".") for name in collected)
+
+
 def test_the_headline_is_of_the_release_or_of_what_there_is(run):
     assert paper.headline(run)["sent"].tolist() == [10, 2, 7, 8, 3, 2, 9, 20, 4] and paper.headline(run)["rows"].isna().all()
     mix = pd.DataFrame({"version": ["v2"], "stage": ["new_short"], "judge": ["student"], "candidates": ["c"], "rows": [18], "0": [0.5], "1": [0.5], "2": [0.0], "unevaluable": [None]})

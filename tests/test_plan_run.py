@@ -233,7 +233,12 @@ def test_a_killed_plan_leaves_no_process_and_goes_on_where_it_was(checkout):
         os.kill(stray, signal.SIGKILL)
     assert not (checkout.run_folder / "notebooks" / "02-b.ipynb").exists()
     assert not (checkout.run_folder / "manifests" / "02-b.json").exists()
+    left = [checkout.run_folder / name / f".drawn.pdf.tmp-{theirs[0]}" for name in ("tables", "figures")]
+    for path in left:  # as if it had been killed while it wrote them
+        path.parent.mkdir(exist_ok=True)
+        path.touch()
     assert ran(checkout.run(plan)) == ["02-b"]
+    assert not any(path.exists() for path in left)
     assert [path.name for path in (checkout.run_folder / "notebooks").iterdir()].count("02-b.ipynb") == 1
 
 

@@ -8,7 +8,7 @@ import signal
 import sys
 from pathlib import Path
 
-from lib import paths, processes
+from lib import files, paths, processes
 from lib.plan import check, manifest
 from lib.plan.check import Job
 from lib.plan.reading import PlanError
@@ -87,6 +87,8 @@ def main(arguments: list[str] | None = None) -> None:
             print("\n".join(status.lines(jobs, run)))
         else:
             with processes.lock(run):
+                for folder in (run / "tables", run / "figures", paths.figures_folder(run.name)):
+                    files.remove_leftovers(folder)
                 _run(jobs, run)
             _end(run)
     except KeyboardInterrupt:

@@ -65,7 +65,7 @@ def measured(comparison: pd.DataFrame) -> pd.DataFrame:
 def collect(run: str | Path, folder: str | Path) -> list[str]:
     """Copy the run's finished tables and figures into `folder` and remove what is there of former runs; the names."""
     folder = Path(folder)
-    found = sorted([*Path(run).glob("tables/*.*"), *Path(run).glob("figures/*.*")])
+    found = sorted([*Path(run).glob("tables/[!.]*.*"), *Path(run).glob("figures/[!.]*.*")])  # none that a killed process left half written
     for listed in (Path(run) / "tables", Path(run) / "figures"):
         trace.record("read", listed)
     for path in found:
