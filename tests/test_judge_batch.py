@@ -143,14 +143,16 @@ def test_a_file_without_end_is_not_fetched_and_the_batch_is_found_again(tmp_path
     assert scores(run) == LABELS
 
 
-@pytest.mark.parametrize("body", ['{"id": ', "[" * 100_000, " " * 5_000_000], ids=["torn", "deep", "long"])
-def test_a_state_of_a_batch_that_is_no_json_is_asked_for_again(tmp_path, monkeypatch, body):
-    run, retrieve, bad = pairs_of(tmp_path / "run", TEXTS[:2]), batch_http.Batches._retrieve, [body]
+@pytest.mark.parametrize("step", ["_upload", "_create", "_retrieve"])
+@pytest.mark.parametrize("body", ['{"id": ', "[" * 100_000, " " * 5_000_000, "[]", "null", "<html>"], ids=["torn", "deep", "long", "list", "null", "page"])
+def test_an_answer_about_a_batch_that_is_no_json_object_is_asked_for_again(tmp_path, monkeypatch, body, step):
+    run, answer, bad = pairs_of(tmp_path / "run", TEXTS[:2]), getattr(batch_http.Batches, step), [body]
 
     async def once(self, request):
-        return web.Response(text=bad.pop(), content_type="application/json") if bad else await retrieve(self, request)
+        kind = "text/html" if body == "<html>" else "application/json"
+        return web.Response(text=bad.pop(), content_type=kind) if bad else await answer(self, request)
 
-    monkeypatch.setattr(batch_http.Batches, "_retrieve", once)
+    monkeypatch.setattr(batch_http.Batches, step, once)
     with serving(Script(GOOD), tmp_path / "server") as (url, batches):
         assert asyncio.run(batch._main(configured(run, url), KEY))[1] == 0
         assert set(batches.submitted().values()) == {1}

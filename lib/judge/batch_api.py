@@ -66,7 +66,7 @@ class Api:
                 if got.stop or got.status not in ("rate limited", "server error", "timeout"):
                     raise Stopped(got.stop or f"{what} was refused ({got.detail})") from None
                 wait, last = got.wait, got.detail
-            except (*_AWAY, ValueError, RecursionError) as error:  # the last two of a body that is no JSON, or too long for one
+            except (*_AWAY, ValueError, RecursionError, AttributeError, TypeError) as error:  # the last four of a body that is not what was asked for
                 last = type(error).__name__
             await self.wait(wait if wait is not None else self._config.backoff * 2.0**tries)
         raise Stopped(f"{what} failed {TRIES} times at {turns.shown(self._config.base_url)}, at last with {last}; check the server")
@@ -109,12 +109,18 @@ class Api:
     async def ended(self, it: Submission) -> Batch:
         """The batch once it has ended; asked for at growing intervals."""
         for times in range(10**9):
-            batch = await self._patiently("the state of a batch", lambda: self._client.batches.retrieve(it.batch))
+            batch = await self._patiently("the state of a batch", lambda: self._state(it))
             self.worked[it.submission] = _worked(batch)
             if batch.status in ENDED:
                 del self.worked[it.submission]
                 return batch
             await self.wait(self._config.backoff * 2.0 ** min(times, 30))
+
+    async def _state(self, it: Submission) -> Batch:
+        batch = await self._client.batches.retrieve(it.batch)
+        if not isinstance(batch, Batch):  # the SDK hands a page that is not JSON on as text
+            raise ValueError("no state of a batch")
+        return batch
 
     async def download(self, name: str, target: Path) -> None:
         """A file of the server; under its name only once it came whole."""
