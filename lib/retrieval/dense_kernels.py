@@ -5,6 +5,7 @@ import numpy as np
 
 _U = np.uint64
 _WIDE = 64  # products that are compared at once; from 64 on the compiler counts many a step
+_FEW = 5  # of them above the cut: from so many on a branch for each is guessed wrong more often than it saves
 
 
 @numba.njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
@@ -73,9 +74,16 @@ def _collect(q, row, documents, first, keep, found, coarse, size, cut, dropped):
                 least = _keep_largest(found[q], coarse[q], n, keep)
                 cut[q] = dropped[q] = least
                 n = keep
-            for at in range(group * _U(_WIDE), min((group + _U(1)) * _U(_WIDE), _U(documents))):
-                found[q, n], coarse[q, n] = first + np.int64(at), row[at]
-                n += np.int64(row[at] > least)  # no branch to guess
+            end = min((group + _U(1)) * _U(_WIDE), _U(documents))
+            if above < _FEW:
+                for at in range(group * _U(_WIDE), end):
+                    if row[at] > least:
+                        found[q, n], coarse[q, n] = first + np.int64(at), row[at]
+                        n += 1
+            else:
+                for at in range(group * _U(_WIDE), end):
+                    found[q, n], coarse[q, n] = first + np.int64(at), row[at]
+                    n += np.int64(row[at] > least)
     size[q] = n
 
 
