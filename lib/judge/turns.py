@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lib import keys as pair_keys
 from lib.judge import answers, keyed, pairs, prompt, store
 from lib.judge.answers import Turn
 from lib.judge.pairs import Pair, Pairs
@@ -117,11 +118,13 @@ def owed(config: Config, render: Pairs, part: str) -> Iterator[Owed]:
             row, *told = due[pair.row]
             yield Owed(come, pair._replace(row=row), *told)
         return
-    keys, seen = [""] * rows.num_rows, set()
-    for come, pair in enumerate(render.render(part, rows), 1):  # of two pairs of one key, which are one query and document, the first row comes first
-        wanted[pair.row] &= pair.key not in seen
+    keys, pair_of = np.empty(rows.num_rows, keyed.KIND), pair_keys.of(rows)
+    twice, seen = pair_keys.inside(pair_of, pair_keys.repeated(pair_of)), set()  # two rows of one key are one query and document, and come in their order
+    for come, pair in enumerate(render.render(part, rows), 1):
         keys[pair.row] = pair.key
-        seen.add(pair.key)
+        if twice[pair.row]:
+            wanted[pair.row] &= pair.key not in seen
+            seen.add(pair.key)
         yield Owed(come, pair, *turn(pair.row, pair.key))
     keyed.write(config.run, config.set, part, by, keys)
 
