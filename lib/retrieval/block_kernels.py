@@ -1,12 +1,12 @@
 """The compiled loops of the block-major inverted file (lib.retrieval.blocks).
 
-They stand in one file because numba's cache on disk watches only the file that a function stands in.
 Places in arrays are unsigned: a signed one may count from the end, and that test keeps LLVM from vectorising.
 """
 
-import numba
 import numpy as np
 from numba import uint64
+
+from lib.retrieval.compiled import compiled
 
 BLOCK = 4096  # documents a block, so that their sums stay in the fastest cache
 SUB = 64  # documents that are skipped together
@@ -15,7 +15,7 @@ MANY = 255  # a term frequency of so much or more stands apart
 SCALE = 255  # parts of a dense row are multiples of 1/255, rounded up
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def invert(start, word, count, live, words, first, base, list_word, list_start, doc, tf):
     """Sort the words of live texts by block, word and document; gives how many lists and how many `tf` of MANY or more there are.
 
@@ -47,7 +47,7 @@ def invert(start, word, count, live, words, first, base, list_word, list_start, 
     return lists, many
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def apart(start, word, count, live, first, list_word, list_start, doc, many_at, many_tf):
     """The places of the postings whose term frequency is MANY or more, and that number, in the order of documents."""
     n = 0
@@ -61,7 +61,7 @@ def apart(start, word, count, live, first, list_word, list_start, doc, many_at, 
                 n += 1
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def dense_rows(first, list_word, list_start, local, least, rows):
     """rows[b + 1] gets how many lists of block b are dense: wanted, and of at least `least` documents."""
     for b in range(len(first) - 1):
@@ -69,14 +69,14 @@ def dense_rows(first, list_word, list_start, local, least, rows):
             rows[b + 1] += local[list_word[one]] >= 0 and list_start[one + 1] - list_start[one] >= least
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _frequency(tf, place, many_at, many_tf):
     """The term frequency of a posting."""
     found = np.int64(tf[uint64(place)])
     return np.int64(many_tf[np.searchsorted(many_at, place)]) if found == MANY else found
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def expand(first, base, list_word, list_start, doc, tf, many_at, many_tf, local, least, norm, rows, entry, part, bound, dense_tf, largest, dense_list):
     """Fill what a search reads (lib.retrieval.blocks.Ready) of the wanted words."""
     for b in range(len(first) - 1):
@@ -104,13 +104,13 @@ def expand(first, base, list_word, list_start, doc, tf, many_at, many_tf, local,
                 row += 1
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _scatter(sums, doc, part, place, end, weight):
     for j in range(uint64(place), uint64(end)):
         sums[uint64(doc[j])] += weight * part[j]
 
 
-@numba.njit(cache=True, nogil=True, fastmath={"contract"})
+@compiled(fastmath={"contract"})
 def _reach(sums, base, limit):
     """How many of a sub-block reach the limit."""
     n = np.int32(0)
@@ -119,7 +119,7 @@ def _reach(sums, base, limit):
     return n
 
 
-@numba.njit(cache=True, nogil=True, fastmath={"contract"})
+@compiled(fastmath={"contract"})
 def _add_four(sums, bound, base, a, b, c, d, weight_a, weight_b, weight_c, weight_d, limit):
     """Add four dense rows to a sub-block; how many reach the limit."""
     base, a, b, c, d = uint64(base), uint64(a), uint64(b), uint64(c), uint64(d)
@@ -132,7 +132,7 @@ def _add_four(sums, bound, base, a, b, c, d, weight_a, weight_b, weight_c, weigh
     return n
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _raise(lowest, value):
     """Put a value in the place of the least of a heap; behind its last value stands infinity, so that one with a place below it has two."""
     at, down, k = 0, 1, len(lowest) - 1
@@ -146,7 +146,7 @@ def _raise(lowest, value):
     lowest[uint64(at)] = value
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _kept(doc, high, size, limit):
     """Drop the candidates below the limit; how many stay."""
     n = 0
@@ -157,7 +157,7 @@ def _kept(doc, high, size, limit):
     return n
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _place(doc, place, end, d):
     """Where a document stands in a list, or -1; no branch hangs on what is found."""
     n = end - place
@@ -168,7 +168,7 @@ def _place(doc, place, end, d):
     return place if doc[uint64(place)] == d else -1
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _exact(b, q, wanted, slot, q_start, q_word, weight, doc, tf, many_at, many_tf, list_start, entry, rows, dense_tf, dense_list, base, norm, score):
     """The float64 scores, rounded to float32, of documents of one block (places among all) for query q; `slot` is int32[BLOCK] of -1."""
     count, n = rows[b + 1] - rows[b], len(wanted)
@@ -203,7 +203,7 @@ def _exact(b, q, wanted, slot, q_start, q_word, weight, doc, tf, many_at, many_t
         slot[wanted[i] - base[b]] = -1
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def search(
     q_start, q_word, q_weight, by_weight, margin, k,
     base, list_start, doc, tf, many_at, many_tf, entry, part, rows, bound, dense_tf, largest, dense_list, norm,
@@ -298,7 +298,7 @@ def search(
                 begun[q] = end
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _settle(last, q, k, slot, q_start, q_word, weight, doc, tf, many_at, many_tf, list_start, entry, rows, dense_tf, dense_list, base, norm, found, high, score):
     """Leave the best k candidates of a full row, in the order of documents, by their exact scores; ties go to the lower document."""
     begun = 0

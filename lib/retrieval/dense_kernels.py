@@ -1,14 +1,15 @@
 """The compiled loops of the dense route: candidates above a threshold that rises, and their scores in float64."""
 
-import numba
 import numpy as np
+
+from lib.retrieval.compiled import compiled
 
 _U = np.uint64
 _WIDE = 64  # products that are compared at once; from 64 on the compiler counts many a step
 _FEW = 5  # of them above the cut: from so many on a branch for each is guessed wrong more often than it saves
 
 
-@numba.njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+@compiled(fastmath={"reassoc", "contract"})
 def lengths(values, length):
     """Euclidean lengths of rows, in float64 and in any order of summation; not finite where a number is not."""
     for i in range(values.shape[0]):
@@ -18,7 +19,7 @@ def lengths(values, length):
         length[i] = np.sqrt(total)
 
 
-@numba.njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nnan", "nsz"})
+@compiled(fastmath={"reassoc", "contract", "nnan", "nsz"})
 def in_bytes(values, largest, whole, step, rest):
     """Each row, whose numbers are `largest` at most, as whole numbers from -127 to 127 times a step, and the length of what is left of it."""
     for i in range(values.shape[0]):
@@ -33,7 +34,7 @@ def in_bytes(values, largest, whole, step, rest):
         rest[i] = np.sqrt(left)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _keep_largest(found, coarse, size, keep):
     """Put the `keep` largest of the first `size` in front; the least of them (Hoare's quickselect)."""
     low, high = 0, size - 1
@@ -62,7 +63,7 @@ def _keep_largest(found, coarse, size, keep):
     return least
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _collect(q, row, documents, first, keep, found, coarse, size, cut, dropped):
     least, n, room = cut[q], size[q], found.shape[1]
     for group in range(_U(documents + _WIDE - 1) // _U(_WIDE)):
@@ -87,7 +88,7 @@ def _collect(q, row, documents, first, keep, found, coarse, size, cut, dropped):
     size[q] = n
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def collect(product, documents, first, keep, found, coarse, size, cut, dropped):
     """Note the documents `first`, `first + 1`, ... whose product is above the query's cut: where they are many, the `keep` largest.
 
@@ -98,7 +99,7 @@ def collect(product, documents, first, keep, found, coarse, size, cut, dropped):
         _collect(q, product[q], documents, first, keep, found, coarse, size, cut, dropped)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def collect_sums(sums, of_query, of_document, first, keep, found, coarse, size, cut, dropped):
     """The same of sums of whole numbers, int32[queries, documents], times the steps float32 of their rows."""
     documents = sums.shape[1]
@@ -110,7 +111,7 @@ def collect_sums(sums, of_query, of_document, first, keep, found, coarse, size, 
         _collect(q, product, documents, first, keep, found, coarse, size, cut, dropped)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def narrow(k, bound, found, coarse, size):
     """Let go of candidates that k others surely pass: their product lies more than twice the bound below the k-th."""
     for q in range(len(size)):
@@ -124,7 +125,7 @@ def narrow(k, bound, found, coarse, size):
         size[q] = n
 
 
-@numba.njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
+@compiled(fastmath={"reassoc", "contract", "nsz"})
 def _any_order(x, y):
     total = 0.0
     for j in range(_U(len(x))):
@@ -132,7 +133,7 @@ def _any_order(x, y):
     return total
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _in_order(x, y):
     total = 0.0
     for j in range(_U(len(x))):
@@ -140,7 +141,7 @@ def _in_order(x, y):
     return total
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def exact(query, vectors, apart, found, size, score):
     """The score of each candidate in float64, dimensions ascending, rounded to float32.
 

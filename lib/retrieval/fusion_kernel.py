@@ -4,8 +4,9 @@ A score is added as whole numbers of units, each w_r / (k + rank_r) rounded down
 route above its sum: sums further apart decide, nearer ones are compared as fractions of integers.
 """
 
-import numba
 import numpy as np
+
+from lib.retrieval.compiled import compiled
 
 ROUTES = 4  # a document's ranks stand in one word, 16 bits each
 
@@ -13,7 +14,7 @@ _U = np.uint64
 _DOC, _RANK, _RANK_BITS = np.uint64(0xFFFFFFFF), np.uint64(0xFFFF), np.uint64(16)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def ahead(a, best_a, doc_a, b, best_b, doc_b):
     """Whether a document stands before another; a and b are (numerator, denominator).
 
@@ -29,7 +30,7 @@ def ahead(a, best_a, doc_a, b, best_b, doc_b):
     return best_a < best_b or (best_a == best_b and doc_a < doc_b)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def exact_score(packed, weights, k):
     """The score as integers (numerator, denominator), and the best rank; no branch depends on the ranks.
 
@@ -49,7 +50,7 @@ def exact_score(packed, weights, k):
     return (numerator, denominator), np.int64(best)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _exactly_ahead(a, b, cell, weights, k):
     """`ahead` for the documents in two cells of the table."""
     exact_a, best_a = exact_score(cell[a + _U(1)], weights, k)
@@ -57,13 +58,13 @@ def _exactly_ahead(a, b, cell, weights, k):
     return ahead(exact_a, best_a, cell[a] & _DOC, exact_b, best_b, cell[b] & _DOC)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _home(d, shift):
     """Where the search for a document begins in the table."""
     return (_U(np.uint32(d)) * _U(0x9E3779B97F4A7C15)) >> shift << _U(1)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _total(ranks, flat, count, places):
     """The units of a document's ranks."""
     total, base = np.int64(0), _U(0)
@@ -74,7 +75,7 @@ def _total(ranks, flat, count, places):
     return total
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def fuse(routes, part, weights, k, unit, doc, score, best_rank):
     """Fuse `routes` int32[routes, queries, places], the heaviest first; `part[r, rank]` is its share in units, 0 for rank 0.
 
@@ -176,7 +177,7 @@ def fits(routes: int, places: int, weight: int, largest: int) -> bool:
     return routes <= ROUTES and places < 2**16 and max(numerator, denominator) < 2**53 and numerator * denominator < 2**63
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def rank_in(route, doc, rank):
     for q in range(doc.shape[0]):
         row = route[q]
