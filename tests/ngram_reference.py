@@ -22,9 +22,9 @@ class Queries(NamedTuple):
 
 
 def group(key, member, keys, members) -> Groups:
-    pairs, count = np.unique(np.asarray(key, np.int64) * max(members, 1) + member, return_counts=True)
+    pairs = np.unique(np.asarray(key, np.int64) * max(members, 1) + member)
     start = np.searchsorted(pairs, np.arange(keys + 1, dtype=np.int64) * max(members, 1))
-    return Groups(start, (pairs % max(members, 1)).astype(np.int32), count)
+    return Groups(start, (pairs % max(members, 1)).astype(np.int32))
 
 
 def words(texts, known):

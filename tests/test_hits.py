@@ -20,12 +20,11 @@ def test_lists_are_the_entries_by_score_then_row_in_whatever_order_they_stand(k,
     for q in range(200):
         n = rng.integers(0, k + 1)
         best.doc[q, :n], best.score[q, :n], best.size[q] = rng.permutation(1000)[:n], rng.integers(0, 5, n) / 4, n
-    kept = best.doc.copy(), best.score.copy()
-    found, expected = hits.ranked(best, threads), by_sorting(best)
+    expected, found = by_sorting(best), hits.ranked(best, threads)
     assert found.doc.tobytes() == expected.doc.tobytes() and found.score.tobytes() == expected.score.tobytes()
     assert found.doc.dtype == np.int32 and found.score.dtype == np.float32 and (found.doc[:, -1] >= 0).any()
-    np.testing.assert_array_equal(best.doc, kept[0])
-    np.testing.assert_array_equal(best.score, kept[1])
+    with pytest.raises(ValueError, match="read-only"):
+        best.doc[0, 0] = 7
 
 
 @pytest.mark.parametrize("threads", [0, -1])

@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lib.retrieval import block_kernels, hits, kernels
+from lib.retrieval import block_kernels, kernels, parallel
 from lib.retrieval.block_kernels import BLOCK, MANY, SUBS
 from lib.retrieval.hits import Heap
 from lib.retrieval.postings import Groups
@@ -151,4 +151,4 @@ def add(best: Heap, part: Ready, queries: Groups, weight: np.ndarray, row: int =
             some(at, min(at + QUERIES, last))
 
     if len(blocks.row):
-        hits.in_threads(one_range, len(best.size), threads)
+        parallel.in_ranges(one_range, len(best.size), threads)

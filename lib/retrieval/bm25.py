@@ -33,7 +33,7 @@ class Asked(NamedTuple):
 
     words: np.ndarray
     units: Groups
-    weight: np.ndarray  # float64, count * idf; goes with units.member
+    weight: np.ndarray  # float64, the word's count in the query * idf; goes with units.member
 
 
 def vocabulary(queries: Documents) -> Vocabulary:
@@ -67,8 +67,7 @@ def ask(queries: Documents, known: Vocabulary, statistics: Statistics) -> Asked:
     counts = tokenizer.counts(tokenizer.of(queries), known)
     words, member = np.unique(counts.word, return_inverse=True)
     idfs = np.array([idf(statistics.documents, df) for df in statistics.df[words].tolist()], np.float64)
-    units = Groups(counts.start, member.astype(np.int32), counts.count.astype(np.int64))
-    return Asked(words, units, units.count * idfs[member])
+    return Asked(words, Groups(counts.start, member.astype(np.int32)), counts.count * idfs[member])
 
 
 def ready(part: Blocks, statistics: Statistics, asked: Asked) -> Ready:

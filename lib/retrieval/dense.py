@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from lib.retrieval import dense_kernels, hits, kernels
+from lib.retrieval import dense_kernels, hits, kernels, parallel
 from lib.retrieval.hits import Heap, Hits
 
 BLOCK = 1024  # documents a product, a multiple of 64
@@ -241,7 +241,7 @@ def add(best: Heap, query: np.ndarray, known: Documents, threads: int = 1) -> No
             _settle(heap, query[some], known, held, wide)
 
     with threadpool_limits(1, "blas"):
-        hits.in_threads(one_range, len(query), threads)
+        parallel.in_ranges(one_range, len(query), threads)
 
 
 def top(vectors, query_vectors, k: int = 100, removed=None, threads: int = 1, backend: str = "fp32") -> Hits:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lib.retrieval import fusion_kernel, hits
+from lib.retrieval import fusion_kernel, parallel
 from lib.retrieval.hits import Hits
 
 STACKED = 1024  # queries that are laid side by side at a time, so that they stay in the cache
@@ -74,7 +74,7 @@ def _fused(routes: Mapping[str, Hits], weights: Mapping[str, int], k: int, depth
             end = min(at + STACKED, last)
             fuse(_stacked(docs, at, end), Fused(*(column[at:end] for column in fused)))
 
-    hits.in_threads(one_range, queries, threads)
+    parallel.in_ranges(one_range, queries, threads)
     return fused
 
 

@@ -3,11 +3,12 @@
 A gram's 64-bit hash is a rolling polynomial of its words' keys. Two of its bits stand in a filter that turns away nearly
 every gram that no query holds; the table's places hold half of the hash and the gram's number, and what is found there
 is compared word by word, so that a hash can never merge two grams. A gram's words are those of the queries from `at[gram]` on.
-They stand in one file because numba's cache on disk watches only the file that a function stands in.
 """
 
-import numba
 import numpy as np
+
+from lib.retrieval import word_kernels
+from lib.retrieval.compiled import compiled
 
 _BASE = np.uint64(0xD1342543DE82EF95)
 _MIX = np.uint64(0x9E3779B97F4A7C15)
@@ -15,19 +16,19 @@ _1, _6, _32, _63, _64 = map(np.uint64, (1, 6, 32, 63, 64))
 _NUMBER, _TOP = np.uint64(0xFFFFFFFF), np.uint64(1 << 63)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _of_word(key):
     mixed = (key ^ key >> _32) * _MIX
     return mixed ^ mixed >> _32
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _of_gram(rolled):
     mixed = (rolled ^ rolled >> _32) * _MIX
     return mixed ^ mixed >> _32
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _power(n):
     """The factor that the first of n words has in a rolled hash."""
     power = _1
@@ -36,19 +37,19 @@ def _power(n):
     return power
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _home(hashed, places):
     """The place of a table of 2**m places where the search for a gram begins."""
     return np.int64(hashed >> (_64 - np.uint64(np.log2(places))))
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _next(place, room):
     """The place after this one in its range of `room` places; the first one comes after the last."""
     return place & ~(room - 1) | (place + 1) & (room - 1)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _is_gram(word, a, b, n):
     """Whether the n words from a on and from b on are the same numbers."""
     for j in range(n):
@@ -57,12 +58,12 @@ def _is_gram(word, a, b, n):
     return True
 
 
-@numba.njit(cache=True, nogil=True)
-def spread(q_first, q_last, word, first, key, n, end, window, hashes):
+@compiled
+def spread(q_first, q_last, word, first, key, n, end, window, hashes, gram):
     """Sort the n-grams of queries by the top bits of their hashes, `len(end)` ranges; end[range] moves on by how many it has.
 
-    Query q has the words `word[first[q]:first[q + 1]]`. Where `window` has room, the word at which a gram begins and the gram's
-    hash go to place end[range].
+    Query q has the words `word[first[q]:first[q + 1]]`. Where `gram` has room it becomes -1 at all of them, and the word at which
+    a gram begins and the gram's hash go to place end[range] of `window` and `hashes`.
     """
     last, top = _power(n), _64 - np.uint64(np.log2(len(end)))
     for q in range(q_first, q_last):
@@ -73,17 +74,19 @@ def spread(q_first, q_last, word, first, key, n, end, window, hashes):
                 hashed = _of_gram(rolled)
                 rolled -= _of_word(key[word[i - n + 1]]) * last
                 part = np.int64(hashed >> top) if len(end) > 1 else 0
-                if len(window):
+                if len(gram):
                     window[end[part]], hashes[end[part]] = i - n + 1, hashed
                 end[part] += 1
+        if len(gram):
+            gram[first[q] : first[q + 1]] = -1
 
 
-@numba.njit(cache=True, nogil=True)
-def number(part_first, part_last, parts, start, window, hashes, word, n, slots, bits, at, local, size):
+@compiled
+def number(part_first, part_last, parts, start, window, hashes, word, n, slots, bits, at, gram, size):
     """Put the grams of some of the `parts` ranges into the empty table and the filter, numbered in each range as they come.
 
-    local[i] becomes the number of gram i in its range, size[range] how many are distinct, `at[start[range]:]` where their words
-    begin. A range with more grams than three quarters of its places is given up, and its size is -1.
+    `gram` gets these numbers at the words where grams begin, size[range] how many are distinct, `at[start[range]:]` where their
+    words begin. A range with more grams than three quarters of its places is given up, and its size is -1.
     """
     shift, room = _64 - np.uint64(np.log2(len(bits))), len(slots) // parts
     for part in range(part_first, part_last):
@@ -104,16 +107,16 @@ def number(part_first, part_last, parts, start, window, hashes, word, n, slots, 
                 known += 1
                 slots[place] = hashed << _32 | np.uint64(known)
                 bits[np.int64(hashed >> shift)] |= _1 << (hashed & _63) | _1 << (hashed >> _6 & _63)
-            local[i] = found
+            gram[window[i]] = found
             if 4 * known > 3 * room:
                 known = -1
                 break
         size[part] = known
 
 
-@numba.njit(cache=True, nogil=True)
-def renumber(part_first, part_last, parts, start, base, window, local, slots, at, moved, gram):
-    """Number the grams of some ranges from base[range] on, in the table, in `moved`, which `at` becomes, and where they begin in `gram`."""
+@compiled
+def renumber(part_first, part_last, parts, start, base, window, slots, at, moved, gram):
+    """Number the grams of some ranges from base[range] on: in the table, in `moved`, which `at` becomes, and in `gram`."""
     room = len(slots) // parts
     for part in range(part_first, part_last):
         for place in range(part * room, (part + 1) * room):
@@ -121,42 +124,49 @@ def renumber(part_first, part_last, parts, start, base, window, local, slots, at
         for i in range(base[part], base[part + 1]):
             moved[i] = at[start[part] + i - base[part]]
         for i in range(start[part], start[part + 1]):
-            gram[window[i]] = base[part] + local[i]
+            gram[window[i]] += base[part]
 
 
-@numba.njit(cache=True, nogil=True)
-def distinct(q_first, q_last, gram, first, size, count):
-    """The distinct grams of queries q_first ... q_last - 1: `gram[first[q]:]` becomes size[q] of them, ascending, each `count` times."""
+@compiled
+def _once(here):
+    """The distinct numbers of `here` to its front, ascending; how many."""
+    if len(here) > 100:
+        here[:] = np.sort(here)
+    else:  # by insertion: most are few
+        for i in range(1, len(here)):
+            one, j = here[i], i
+            while j > 0 and here[j - 1] > one:
+                here[j] = here[j - 1]
+                j -= 1
+            here[j] = one
+    n = 0
+    for one in here:
+        if n == 0 or one != here[n - 1]:
+            here[n] = one
+            n += 1
+    return n
+
+
+@compiled
+def distinct(q_first, q_last, gram, first, size):
+    """The distinct grams of queries q_first ... q_last - 1: `gram[first[q]:]` becomes size[q] of them, ascending. They leave out -1."""
     for q in range(q_first, q_last):
-        here = gram[first[q] : first[q + 1]]
-        if len(here) > 100:
-            here[:] = np.sort(here)
-        else:  # by insertion: most queries are short
-            for i in range(1, len(here)):
-                one, j = here[i], i
-                while j > 0 and here[j - 1] > one:
-                    here[j] = here[j - 1]
-                    j -= 1
-                here[j] = one
-        n, before = 0, np.int32(-1)
-        for one in here:
-            if one >= 0:
-                if one != before:
-                    here[n], count[first[q] + n], before = one, 0, one
-                    n += 1
-                count[first[q] + n - 1] += 1
-        size[q] = n
+        n = first[q]
+        for i in range(first[q], first[q + 1]):
+            if gram[i] >= 0:
+                gram[n] = gram[i]
+                n += 1
+        size[q] = _once(gram[first[q] : n])
 
 
-@numba.njit(cache=True, nogil=True)
-def packed(q_first, q_last, gram, first, size, count, start, member, times):
-    """Move the grams and counts that `distinct` left at first[q] to start[q]."""
+@compiled
+def packed(q_first, q_last, gram, first, size, start, member):
+    """Move the grams that `distinct` left at first[q] to start[q]."""
     for q in range(q_first, q_last):
-        for i in range(size[q]):
-            member[start[q] + i], times[start[q] + i] = gram[first[q] + i], count[first[q] + i]
+        member[start[q] : start[q] + size[q]] = gram[first[q] : first[q] + size[q]]
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def sift(key, n, bits, at, hashes):
     """The places whose n words may be a known gram, across the borders of texts too, and their hashes; how many."""
     kept, rolled, last, shift = 0, np.uint64(0), _power(n), _64 - np.uint64(np.log2(len(bits)))
@@ -172,7 +182,7 @@ def sift(key, n, bits, at, hashes):
     return kept
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _are_words(clean, edge, key, i, n, word, begin, key_of, data, start):
     """Whether the words of a text from i on are the n words of the queries from `begin` on."""
     for j in range(n):
@@ -189,9 +199,9 @@ def _are_words(clean, edge, key, i, n, word, begin, key_of, data, start):
     return True
 
 
-@numba.njit(cache=True, nogil=True)
-def match(places, hashes, clean, edge, key, first, n, slots, room, at, word, key_of, data, start, unit, doc):
-    """The known grams at the places sifted out, each with its text; how many."""
+@compiled
+def match(places, hashes, clean, edge, key, first, n, slots, room, at, word, key_of, data, start, row, unit, doc):
+    """The known grams at the places sifted out, each once a text, with the text's number from `row` on; how many."""
     # three loops of loads that do not wait for each other bring what the last one reads into the cache
     for s in range(len(places)):
         unit[s] = np.int64(slots[_home(hashes[s], len(slots))] & _NUMBER) - 1
@@ -199,11 +209,13 @@ def match(places, hashes, clean, edge, key, first, n, slots, room, at, word, key
         doc[s] = at[unit[s]] if unit[s] >= 0 else 0
     for s in range(len(places)):
         unit[s] = word[doc[s]]
-    text = found = 0
+    text = begin = found = 0
     for s in range(len(places)):
         i, hashed = places[s], hashes[s]
-        while first[text + 1] <= i:
-            text += 1
+        if first[text + 1] <= i:
+            begin = found = begin + _once(unit[begin:found])
+            while first[text + 1] <= i:
+                text += 1
         if i + n > first[text + 1]:
             continue
         place = _home(hashed, len(slots))
@@ -211,51 +223,57 @@ def match(places, hashes, clean, edge, key, first, n, slots, room, at, word, key
             if slots[place] >> _32 == hashed & _NUMBER:
                 gram = np.int64(slots[place] & _NUMBER) - 1
                 if _are_words(clean, edge, key, i, n, word, at[gram], key_of, data, start):
-                    unit[found], doc[found] = gram, text
+                    unit[found], doc[found] = gram, row + text
                     found += 1
                     break
             place = _next(place, room)
-    return found
+    return begin + _once(unit[begin:found])
 
 
-@numba.njit(cache=True, nogil=True)
-def among(unit, doc, first, last, chosen, of):
-    """The units first ... last - 1, counted from `first` on, each with its document; how many."""
-    n = 0
+@compiled
+def find(data, start, cuts, largest, n, bits, slots, room, at, word, key_of, words, words_start, length):
+    """The known grams of texts, each once a text: their numbers, and the rows of their texts, which ascend. `length` gets the words of each text.
+
+    The texts are read block by block, `cuts` and `largest` as lib.retrieval.word_kernels.blocks gives them: nobody waits for
+    another thread before the last one is read.
+    """
+    eights, edge, key = word_kernels.room(largest)
+    places, hashes = np.empty(len(key), np.int32), np.empty(len(key), np.uint64)
+    unit, doc, found = np.empty(len(start), np.int32), np.empty(len(start), np.int32), 0
+    for block in range(len(cuts) - 1):
+        a, b = cuts[block], cuts[block + 1]
+        here, first = word_kernels.read(data, start[a : b + 1], eights, edge, key)
+        kept = sift(key[:here], n, bits, places, hashes)
+        if found + kept > len(unit):
+            unit, doc = _longer(unit, found, 2 * (found + kept)), _longer(doc, found, 2 * (found + kept))
+        found += match(places[:kept], hashes[:kept], eights.view(np.uint8), edge, key[:here], first, n, slots, room, at, word,
+                       key_of, words, words_start, a, unit[found:], doc[found:])  # fmt: skip
+        for i in range(b - a):
+            length[a + i] = first[i + 1] - first[i]
+    return unit[:found].copy(), doc[:found].copy()
+
+
+@compiled
+def _longer(values, size, room):
+    """The first `size` values, with room for more."""
+    longer = np.empty(room, values.dtype)
+    longer[:size] = values[:size]
+    return longer
+
+
+@compiled
+def count(unit, first, last, start):
+    """Count the units first ... last - 1 into start[unit + 2]."""
+    for u in unit:  # those of a document ascend, so that the branch is guessed well
+        if first <= u < last:
+            start[u + 2] += 1
+
+
+@compiled
+def place(unit, doc, row, first, last, start, member):
+    """Put the documents, counted from `row` on, behind those of their units first ... last - 1: to start[unit + 1], which moves on."""
     for i in range(len(unit)):
-        chosen[n], of[n] = unit[i] - first, doc[i]
-        n += np.int64((first <= unit[i]) & (unit[i] < last))  # no branch to guess
-    return n
-
-
-@numba.njit(cache=True, nogil=True)
-def add(unit, start):
-    """Count the units into start[unit + 1]."""
-    for u in unit:
-        start[u + 1] += 1
-
-
-@numba.njit(cache=True, nogil=True)
-def place(unit, doc, end, member):
-    """Put each document behind those of its unit; `end` holds where the next one of each unit goes, and moves on."""
-    for i in range(len(unit)):
-        member[end[unit[i]]] = doc[i]
-        end[unit[i]] += 1
-
-
-@numba.njit(cache=True, nogil=True)
-def once(start, member, count):
-    """Keep each document of a unit once, in place, and count it; `start` moves along. How many are kept."""
-    n = i = 0
-    for unit in range(len(start) - 1):
-        end, begin = start[unit + 1], n
-        start[unit] = n
-        while i < end:
-            if n > begin and member[n - 1] == member[i]:
-                count[n - 1] += 1
-            else:
-                member[n], count[n] = member[i], 1
-                n += 1
-            i += 1
-    start[len(start) - 1] = n
-    return n
+        u = unit[i]
+        if first <= u < last:
+            member[start[u + 1]] = row + doc[i]
+            start[u + 1] += 1

@@ -5,14 +5,13 @@ corpus row, lower first. A heap or a merge under it gives the same list whatever
 in which documents arrive, and the list for k is a prefix of the list for k + 1.
 """
 
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from lib import contracts
+from lib.retrieval import parallel
 
 
 class Hits(NamedTuple):
@@ -39,16 +38,17 @@ def heap(queries: int, k: int, threads: int = 1) -> Heap:
     def emptied(first: int, last: int) -> None:
         best.doc[first:last], best.score[first:last] = -1, -np.inf
 
-    in_threads(emptied, queries, threads)  # what touches new memory first takes most of the time
+    parallel.in_ranges(emptied, queries, threads)  # what touches new memory first takes most of the time
     return best
 
 
 def ranked(best: Heap, threads: int = 1) -> Hits:
-    """The heaps as lists, best first."""
+    """The heaps as lists, best first, in the same memory: they are no heaps any more, and refuse to be written to."""
     from lib.retrieval import kernels  # numba: only who searches waits for it
 
-    found = Hits(np.empty(best.doc.shape, np.int32), np.empty(best.doc.shape, np.float32))
-    in_threads(lambda first, last: kernels.ranked(first, last, best.doc, best.score, *found), len(best.doc), threads)
+    found = Hits(best.doc.view(), best.score.view())
+    parallel.in_ranges(lambda first, last: kernels.ranked(first, last, *found), len(best.doc), threads)
+    best.doc.flags.writeable = best.score.flags.writeable = False
     return found
 
 
@@ -67,18 +67,6 @@ def merge(a: Hits, b: Hits, k: int) -> Hits:
 def none(queries: int, k: int) -> Hits:
     """Lists without a hit."""
     return Hits(np.full((queries, k), -1, np.int32), np.zeros((queries, k), np.float32))
-
-
-def in_threads(search: Callable[[int, int], None], queries: int, threads: int) -> None:
-    """Run `search(first, last)` over ranges of the queries; the ranges write to different rows."""
-    if threads < 1:
-        raise ValueError(f"threads is {threads}; give at least 1")
-    if threads == 1:
-        search(0, queries)
-        return
-    edges = np.linspace(0, queries, threads + 1).astype(int)
-    with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(search, edges[:-1], edges[1:]))
 
 
 def removed_mask(removed, documents: int) -> np.ndarray:

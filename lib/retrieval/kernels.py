@@ -1,19 +1,16 @@
-"""The compiled loops of the three routes, over the heap of the best k that they share.
+"""The compiled loops of the three routes, over the heap of the best k that they share."""
 
-They stand in one file because numba's cache on disk watches only the file that a function stands in:
-a change of `offer` must not leave an old copy of it inside its callers.
-"""
-
-import numba
 import numpy as np
 
+from lib.retrieval.compiled import compiled
 
-@numba.njit(cache=True, nogil=True)
+
+@compiled
 def _ahead(score_a, doc_a, score_b, doc_b):
     return score_a > score_b or (score_a == score_b and doc_a < doc_b)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _sink(doc, score, at, size):
     """Move the entry at place `at` down the heap of `size` entries, the worst at place 0, to where it belongs."""
     moved_doc, moved_score = doc[at], score[at]
@@ -28,7 +25,7 @@ def _sink(doc, score, at, size):
     doc[at], score[at] = moved_doc, moved_score
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def offer(doc, score, size, new_doc, new_score):
     """Put a document into one query's heap if it is among the best len(doc); the new size."""
     k = len(doc)
@@ -48,7 +45,7 @@ def offer(doc, score, size, new_doc, new_score):
     return size
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def offer_all(found, found_score, found_size, rows, row, doc, score, size):
     """Offer the first `found_size` documents of each query; document d is corpus row `row + rows[d]`."""
     for q in range(len(found_size)):
@@ -56,14 +53,14 @@ def offer_all(found, found_score, found_size, rows, row, doc, score, size):
             size[q] = offer(doc[q], score[q], size[q], row + rows[found[q, i]], found_score[q, i])
 
 
-@numba.njit(cache=True, nogil=True)
-def ranked(first, last, heap_doc, heap_score, doc, score):
-    """Fill the lists of queries first ... last - 1, best first, from the entries of their heaps, in whatever order these stand; then -1 and 0."""
+@compiled
+def ranked(first, last, doc, score):
+    """Put the entries of queries first ... last - 1 in order, best first, in whatever order these stand; then come -1 and 0."""
     for q in range(first, last):
         size = 0
-        for i in range(heap_doc.shape[1]):
-            if heap_doc[q, i] >= 0:
-                doc[q, size], score[q, size] = heap_doc[q, i], heap_score[q, i]
+        for i in range(doc.shape[1]):
+            if doc[q, i] >= 0:
+                doc[q, size], score[q, size] = doc[q, i], score[q, i]
                 size += 1
         doc[q, size:], score[q, size:] = -1, 0
         for at in range(size // 2 - 1, -1, -1):
@@ -74,7 +71,7 @@ def ranked(first, last, heap_doc, heap_score, doc, score):
             _sink(doc[q], score[q], 0, end)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def merge(doc_a, score_a, doc_b, score_b, doc, score):
     """Fill doc and score [queries, k] from two lists of each query; what is not filled stays."""
     for q in range(doc.shape[0]):
@@ -92,20 +89,21 @@ def merge(doc_a, score_a, doc_b, score_b, doc, score):
                 break
 
 
-@numba.njit(cache=True, nogil=True)
-def sum_units(first, last, q_start, q_unit, weight, start, member, part, removed, row, scale, doc, score, size):
-    """Sum weight * part over the units of queries first ... last - 1, and offer the documents touched (lib.retrieval.postings.search)."""
-    sums = np.zeros(len(removed), part.dtype)
+@compiled
+def sum_units(first, last, q_start, q_unit, weight, start, member, removed, row, scale, doc, score, size):
+    """Sum the weights of the units of queries first ... last - 1 by document, and offer the documents touched (lib.retrieval.postings.add)."""
+    sums = np.zeros(len(removed), np.int64)
     touched = np.empty(len(removed), np.int32)
     for q in range(first, last):
         n = 0
         for i in range(q_start[q], q_start[q + 1]):
-            for j in range(start[q_unit[i]], start[q_unit[i] + 1]):
+            unit = q_unit[i]
+            for j in range(start[unit], start[unit + 1]):
                 d = member[j]
                 if sums[d] == 0:
                     touched[n] = d
                     n += 1
-                sums[d] += weight[i] * part[j]
+                sums[d] += weight[unit]
         for i in range(n):
             d = touched[i]
             if not removed[d]:
@@ -113,7 +111,7 @@ def sum_units(first, last, q_start, q_unit, weight, start, member, part, removed
             sums[d] = 0
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def rescore(product, bound, query, vectors, row, doc, score, size):
     """Score in float64 and offer the documents whose fp32 product plus the bound reaches the k-th key (lib.retrieval.dense)."""
     for q in range(product.shape[0]):

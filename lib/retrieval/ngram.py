@@ -7,14 +7,14 @@ query holds (lib.retrieval.grams). A hash finds them and their words decide, so 
 """
 
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from lib.retrieval import bm25, grams, hits, postings, tokenizer
+from lib.retrieval import bm25, grams, parallel, postings, tokenizer
 from lib.retrieval.hits import Hits
 from lib.retrieval.postings import Groups, Postings, Statistics
 
@@ -51,7 +51,7 @@ class Queries(NamedTuple):
 
 
 class Found(NamedTuple):
-    """The n-grams of some documents that queries hold, as they stand there: documents ascending, repeats too."""
+    """The n-grams of some documents that queries hold, each once a document: documents ascending, and so the n-grams of each."""
 
     unit: np.ndarray  # int32
     doc: np.ndarray  # int32, rows among these documents
@@ -66,15 +66,13 @@ def read_queries(texts: Documents, n: int = N, threads: int = 1) -> Queries:
         raise ValueError(f"threads is {threads}; give at least 1")
     known, word, length = tokenizer.numbered(tokenizer.of(texts), threads)
     first = np.concatenate([np.zeros(1, np.int64), np.cumsum(length)])
-    windows = int(np.maximum(length - n + 1, 0).sum())
-    key, held = np.empty(known.size, np.uint64), known.slot_key > 0
-    key[known.slot_word[held]] = known.slot_key[held]
+    windows, key = int(np.maximum(length - n + 1, 0).sum()), tokenizer.keys(known, known.size)
     slots, bits, at, gram = _numbered(word, first, key, n, windows, threads)
-    size, count = np.empty(len(length), np.int64), np.empty(len(word), np.int64)
-    hits.in_threads(lambda a, b: grams.distinct(a, b, gram, first, size, count), len(size), threads)
+    size = np.empty(len(length), np.int64)
+    parallel.in_ranges(lambda a, b: grams.distinct(a, b, gram, first, size), len(size), threads)
     start = np.concatenate([np.zeros(1, np.int64), np.cumsum(size)])
-    units = Groups(start, np.empty(start[-1], np.int32), np.empty(start[-1], np.int64))
-    hits.in_threads(lambda a, b: grams.packed(a, b, gram, first, size, count, *units), len(size), threads)
+    units = Groups(start, np.empty(start[-1], np.int32))
+    parallel.in_ranges(lambda a, b: grams.packed(a, b, gram, first, size, *units), len(size), threads)
     return Queries(n, known, key, word, at, slots, bits, _ranges(windows), units)
 
 
@@ -87,43 +85,38 @@ def _numbered(word: np.ndarray, first: np.ndarray, key: np.ndarray, n: int, wind
     """The table, the filter, where the words of each gram begin, and the gram that begins at each word, or -1."""
     parts, queries = _ranges(windows), len(first) - 1
     edges = np.linspace(0, queries, threads + 1).astype(int)
-    end, none = np.zeros((threads, parts), np.int64), (np.empty(0, np.int32), np.empty(0, np.uint64))
-    window, hashes = np.empty(windows, np.int32), np.empty(windows, np.uint64)
+    end, none = np.zeros((threads, parts), np.int64), (np.empty(0, np.int32), np.empty(0, np.uint64), np.empty(0, np.int32))
+    window, hashes, gram = np.empty(windows, np.int32), np.empty(windows, np.uint64), np.empty(len(word), np.int32)
 
-    def spread(into: tuple[np.ndarray, np.ndarray]) -> None:
-        hits.in_threads(lambda a, b: [grams.spread(edges[t], edges[t + 1], word, first, key, n, end[t], *into) for t in range(a, b)], threads, threads)
+    def spread(*into: np.ndarray) -> None:
+        parallel.each(lambda t: grams.spread(edges[t], edges[t + 1], word, first, key, n, end[t], *into), range(threads), threads)
 
-    spread(none)
+    spread(*none)
     ends = np.cumsum(end.T).reshape(parts, threads)  # by range, then by thread, so that each range has the queries' order
     start = np.concatenate([np.zeros(1, np.int64), ends[:, -1]])
     end = np.ascontiguousarray((ends - end.T).T)
-    spread((window, hashes))
+    spread(window, hashes, gram)
     bits = np.zeros(1 << max(6, (windows // 8).bit_length()), np.uint64)  # 8 to 16 bits a gram, two of them set: small enough for a cache
-    places, at, local, size = 1 << max(4, (windows + windows // 2).bit_length()), np.empty(windows, np.int32), np.empty(windows, np.int32), np.full(parts, -1)
+    places, at, size = 1 << max(4, (windows + windows // 2).bit_length()), np.empty(windows, np.int32), np.full(parts, -1)
     while (size < 0).any():
         slots = np.zeros(places, np.uint64)
-        hits.in_threads(lambda a, b: grams.number(a, b, parts, start, window, hashes, word, n, slots, bits, at, local, size), parts, threads)
+        parallel.in_ranges(lambda a, b: grams.number(a, b, parts, start, window, hashes, word, n, slots, bits, at, gram, size), parts, threads)
         places *= 2
     base = np.concatenate([np.zeros(1, np.int64), np.cumsum(size)])
-    moved, gram = np.empty(base[-1], np.int32), np.full(len(word), -1, np.int32)
-    hits.in_threads(lambda a, b: grams.renumber(a, b, parts, start, base, window, local, slots, at, moved, gram), parts, threads)
+    moved = np.empty(base[-1], np.int32)
+    parallel.in_ranges(lambda a, b: grams.renumber(a, b, parts, start, base, window, slots, at, moved, gram), parts, threads)
     return slots, bits, moved, gram
 
 
 def _find(texts: Documents, queries: Queries, first: int) -> Found:
     """What the documents from row `first` on hold, TEXTS of them at most."""
-    parts, at, hashes = [], np.empty(0, np.int32), np.empty(0, np.uint64)
-    for _, block in tokenizer.read(tokenizer.of(texts[first : first + TEXTS])):
-        if len(at) < len(block.key):
-            at, hashes = np.empty(2 * len(block.key), np.int32), np.empty(2 * len(block.key), np.uint64)
-        kept = grams.sift(block.key, queries.n, queries.bits, at, hashes)
-        unit, doc = np.empty(kept, np.int32), np.empty(kept, np.int32)
-        found = grams.match(
-            at[:kept], hashes[:kept], *block, queries.n, queries.slots, queries.room, queries.at, queries.word,
-            queries.key, queries.vocabulary.data, queries.vocabulary.start, unit, doc,
-        )
-        parts.append(Found(unit[:found], doc[:found], np.diff(block.first)))
-    return _joined(parts)
+    read, known = tokenizer.of(texts[first : first + TEXTS]), queries.vocabulary
+    length = np.empty(len(read.start) - 1, np.int64)
+    unit, doc = grams.find(
+        *read, *tokenizer.blocks(read), queries.n, queries.bits, queries.slots, queries.room, queries.at, queries.word,
+        queries.key, known.data, known.start, length,
+    )  # fmt: skip
+    return Found(unit, doc, length)
 
 
 def _joined(parts: Iterable[Found]) -> Found:
@@ -137,38 +130,32 @@ def _joined(parts: Iterable[Found]) -> Found:
 
 def find(texts: Documents, queries: Queries, threads: int = 1) -> Found:
     """The n-grams of the queries in the documents, in one pass."""
-    firsts, here = range(0, len(texts), TEXTS), partial(_find, texts, queries)
-    if threads == 1 or len(firsts) < 2:
-        return _joined(map(here, firsts))
-    with ThreadPoolExecutor(threads) as pool:
-        return _joined(pool.map(here, firsts))
+    return _joined(parallel.each(partial(_find, texts, queries), range(0, len(texts), TEXTS), threads))
 
 
 def grouped(parts: Iterable[Found], queries: Queries, threads: int = 1) -> Postings:
     """The postings of document parts that follow each other, from what `find` gave for each; a thread groups a range of the n-grams."""
-    found = _joined(parts)
+    parts, length = list(parts), [np.empty(0, np.int64)]
+    length += [part.length for part in parts]
+    rows, edges = np.cumsum([len(one) for one in length]), np.linspace(0, queries.size, threads + 1).astype(int)
+    # start[unit + 2] counts a unit; then start[unit + 1] is where its next document goes, and at last where the next unit begins
+    start, sizes = np.zeros(queries.size + 2, np.int64), np.zeros(threads, np.int64)
 
-    def of_range(first: int, last: int) -> Groups:
-        unit, doc = found.unit, found.doc
-        if last - first < queries.size:
-            unit, doc = np.empty_like(unit), np.empty_like(doc)
-            among = grams.among(found.unit, found.doc, first, last, unit, doc)
-            unit, doc = unit[:among], doc[:among]
-        start = np.zeros(last - first + 1, np.int64)
-        grams.add(unit, start)
-        np.cumsum(start, out=start)
-        member, count = np.empty(len(doc), np.int32), np.empty(len(doc), np.int64)
-        grams.place(unit, doc, start[:-1].copy(), member)
-        kept = grams.once(start, member, count)
-        return Groups(start, member[:kept], count[:kept])
+    def count(t: int, first: int, last: int) -> None:
+        for part in parts:
+            grams.count(part.unit, first, last, start)
+        sizes[t] = np.cumsum(start[first + 2 : last + 2], out=start[first + 2 : last + 2])[-1]
 
-    edges = np.linspace(0, queries.size, threads + 1).astype(int)
-    with ThreadPoolExecutor(threads) as pool:
-        groups = list(pool.map(of_range, edges[:-1], edges[1:]))
-    before = np.cumsum([0, *(len(one.member) for one in groups)])
-    starts = [one.start[:-1] + base for one, base in zip(groups, before[:-1], strict=True)]
-    units = Groups(np.concatenate([*starts, before[-1:]]), *(np.concatenate(columns) for columns in list(zip(*groups, strict=True))[1:]))
-    return Postings(units, found.length)
+    def place(t: int, first: int, last: int) -> None:
+        start[first + 1], start[first + 2 : last + 1] = sizes[:t].sum(), start[first + 2 : last + 1] + sizes[:t].sum()
+        for part, row in zip(parts, rows, strict=False):
+            grams.place(part.unit, part.doc, np.int32(row), first, last, start, member)
+
+    ranges = [(t, first, last) for t, (first, last) in enumerate(pairwise(edges.tolist())) if first < last]
+    parallel.each(lambda one: count(*one), ranges, threads)
+    member = np.empty(sizes.sum(), np.int32)
+    parallel.each(lambda one: place(*one), ranges, threads)
+    return Postings(Groups(start[:-1], member), np.concatenate(length))
 
 
 def index(texts: Documents, queries: Queries, threads: int = 1) -> Postings:
@@ -181,12 +168,14 @@ def index_shards(shards: Iterable[Documents], queries: Queries, threads: int = 1
     return grouped((find(texts, queries, threads) for texts in shards), queries, threads)
 
 
-def idfs(known: Statistics) -> np.ndarray:
+def idfs(known: Statistics, threads: int = 1) -> np.ndarray:
     """int64[units]: the idf of each n-gram in units of 2^-32, from the scalar logarithm of each df that occurs."""
     number = np.zeros(int(known.df.max(initial=0)) + 1, np.int64)
     for df in np.flatnonzero(np.bincount(known.df, minlength=1)).tolist():
         number[df] = round(bm25.idf(known.documents, df) / UNIT)
-    return number[known.df]
+    idf = np.empty(len(known.df), np.int64)
+    parallel.in_ranges(lambda first, last: number.take(known.df[first:last], out=idf[first:last], mode="clip"), len(idf), threads)
+    return idf
 
 
 def search(part: Postings, known: Statistics, queries: Queries, k: int, removed=None, row: int = 0, threads: int = 1) -> Hits:
@@ -194,8 +183,7 @@ def search(part: Postings, known: Statistics, queries: Queries, k: int, removed=
 
     `known` holds the statistics of the whole corpus before removal.
     """
-    once = np.ones(len(part.units.member), np.int64)
-    return postings.search(part, queries.units, idfs(known)[queries.units.member], once, UNIT, k, removed, row, threads)
+    return postings.search(part, idfs(known, threads), queries.units, UNIT, k, removed, row, threads)
 
 
 def top(texts: Documents, queries: Documents, k: int = 100, removed=None, n: int = N, threads: int = 1) -> Hits:

@@ -37,12 +37,12 @@ def held(part: Postings, removed: np.ndarray) -> Held:
     return Held(unit, np.concatenate([np.zeros(1, np.int64), np.cumsum(size)]), part.units.member[kept])
 
 
-def asked(queries: Groups, weight: np.ndarray, part: Held) -> tuple[Groups, np.ndarray]:
-    """The n-grams of each query that stand in the part, as places there, and their weights."""
+def asked(queries: Groups, part: Held) -> Groups:
+    """The n-grams of each query that stand in the part, as places there."""
     place = np.searchsorted(part.unit, queries.member)
     there = np.append(part.unit, np.int32(-1))[place] == queries.member
     start = np.concatenate([np.zeros(1, np.int64), np.cumsum(there)])[queries.start]
-    return Groups(start, place[there].astype(np.int32), queries.count[there]), weight[there]
+    return Groups(start, place[there].astype(np.int32))
 
 
 @lru_cache(maxsize=2)
@@ -67,14 +67,12 @@ def _search(shard: str, config: dict) -> dict:
     run, folder, queries = config["run"], Path(config["run"]) / FOLDER, _queries(config["run"])
     lines, (_, row, rows) = contracts.parts(folder), corpus.part_of("queries", config, shard)
     start = queries.units.start[row : row + rows + 1]
-    some = slice(start[0], start[-1])
-    here = Groups(start - start[0], queries.units.member[some], queries.units.count[some])
-    weight = ngram.idfs(index_files.total(folder, queries.size, str(lines)))[here.member]
+    here = Groups(start - start[0], queries.units.member[start[0] : start[-1]])
+    idf = ngram.idfs(index_files.total(folder, queries.size, str(lines)))
     best = hits.heap(rows, DEPTH)
     for line, (part, first, documents) in zip(lines, corpus.parts(run, "documents"), strict=True):
         found = Held(*index_files.read(folder / f"{part}.postings", line["arrays"]))
-        once, present = np.ones(len(found.doc), np.int64), np.zeros(documents, bool)
-        postings.add(best, Groups(found.start, found.doc, once), *asked(here, weight, found), once, ngram.UNIT, present, first)
+        postings.add(best, Groups(found.start, found.doc), idf[found.unit], asked(here, found), ngram.UNIT, np.zeros(documents, bool), first)
     return contracts.write("hits", hits.table(hits.ranked(best)), Path(run) / "hits/ngram" / f"{shard}.parquet")
 
 

@@ -7,13 +7,13 @@ compared byte by byte. Texts are read block by block, so that what is being read
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from lib.retrieval import word_kernels
+from lib.retrieval import parallel, word_kernels
 
 BLOCK = 1 << 18  # bytes of texts that are read together: what they become stays in the cache of a core
 
@@ -35,7 +35,7 @@ class Words(NamedTuple):
 
 
 class Vocabulary(NamedTuple):
-    """Distinct words, numbered ascending by bytes, in an open-addressing table."""
+    """Distinct words in an open-addressing table; numbered ascending by bytes, but those of `numbered`."""
 
     data: np.ndarray  # uint8, the words end to end
     start: np.ndarray  # int64[words + 1]
@@ -92,24 +92,21 @@ def of(texts: Sequence[str] | pa.Array | pa.ChunkedArray) -> Texts:
     return _joined([np.frombuffer(b"".join(encoded), np.uint8)], np.fromiter(map(len, encoded), np.int64, len(encoded)))
 
 
+def blocks(texts: Texts) -> tuple[np.ndarray, int]:
+    """Where each block of texts begins, int64, the end at last, and the bytes of the largest with the end of each text."""
+    cuts, largest = word_kernels.blocks(texts.start, BLOCK)
+    if largest >= 2**31:
+        raise ValueError(f"a text of {largest - 1:,} bytes is too long to be read; cut it below 2 GiB")
+    return cuts, largest
+
+
 def read(texts: Texts) -> Iterator[tuple[int, Words]]:
     """The words of texts, block by block, each with its first text; a block holds whole texts, at least one."""
-    cuts, rows = [0], len(texts.start) - 1
-    while cuts[-1] < rows:
-        cuts.append(max(cuts[-1] + 1, int(np.searchsorted(texts.start, texts.start[cuts[-1]] + BLOCK, "right")) - 1))
-    room = max((int(texts.start[b] - texts.start[a]) + b - a for a, b in zip(cuts[:-1], cuts[1:], strict=True)), default=0)
-    if room >= 2**31:
-        raise ValueError(f"a text of {room - 1:,} bytes is too long to be read; cut it below 2 GiB")
-    eights = np.zeros(room // 8 + 3 * word_kernels.LANE // 8, np.uint64)
-    edge, key = np.empty(room + 2, np.int32), np.empty(room // 2 + 1, np.uint64)
-    clean = eights.view(np.uint8)
-    for a, b in zip(cuts[:-1], cuts[1:], strict=True):
-        begin, first = np.empty(b - a + 1, np.int64), np.empty(b - a + 1, np.int64)
-        lanes = word_kernels.lower(texts.data, texts.start[a : b + 1], clean, begin)
-        words = word_kernels.edges(eights, lanes, edge)
-        word_kernels.keys(eights, edge, key[:words])
-        word_kernels.first_words(edge, words, begin, first)
-        yield a, Words(clean, edge[: 2 * words], key[:words], first)
+    cuts, largest = blocks(texts)
+    eights, edge, key = word_kernels.room(largest)
+    for a, b in pairwise(cuts.tolist()):
+        words, first = word_kernels.read(texts.data, texts.start[a : b + 1], eights, edge, key)
+        yield a, Words(eights.view(np.uint8), edge[: 2 * words], key[:words], first)
 
 
 def _empty(places: int, room: int) -> Vocabulary:
@@ -117,10 +114,16 @@ def _empty(places: int, room: int) -> Vocabulary:
     return Vocabulary(np.empty(room, np.uint8), np.zeros(places // 2 + 1, np.int64), np.zeros(places, np.uint64), np.zeros(places, np.int32))
 
 
+def keys(table: Vocabulary, known: int) -> np.ndarray:
+    """uint64[known]: the key of each word of a table, as it was read."""
+    key = np.empty(known, np.uint64)
+    word_kernels.held(table.slot_key, table.slot_word, key)
+    return key
+
+
 def _held(table: Vocabulary, known: int) -> Iterator[Words]:
     """The words of a table by their numbers, each a text, as they were read."""
-    key, there = np.empty(known, np.uint64), table.slot_key > 0
-    key[table.slot_word[there]] = table.slot_key[there]
+    key = keys(table, known)
     for a in range(0, known, BLOCK):
         start = table.start[a : min(a + BLOCK, known) + 1]
         edge = np.repeat(start - start[0], 2)[1:-1].astype(np.int32)
@@ -140,9 +143,10 @@ def _collected(table: Vocabulary, known: int, block: Words) -> tuple[Vocabulary,
         table = larger
 
 
-def _in_order(table: Vocabulary, known: int, number: np.ndarray) -> Vocabulary:
+def _in_order(table: Vocabulary, number: np.ndarray) -> Vocabulary:
     """The words of a table in the order of their bytes; `number` is changed to their new numbers."""
     data, start, *slots = table
+    known = table.size
     prefix = np.empty(known, np.uint64)
     word_kernels.prefixes(data, start, prefix)
     order = np.argsort(prefix)
@@ -155,7 +159,12 @@ def _in_order(table: Vocabulary, known: int, number: np.ndarray) -> Vocabulary:
     return Vocabulary(new_data, new_start, *slots)
 
 
-def _numbered_as_they_come(texts: Texts) -> tuple[Vocabulary, int, np.ndarray, np.ndarray]:
+def _cut(table: Vocabulary, known: int) -> Vocabulary:
+    """A table without the room for more words."""
+    return table._replace(data=table.data[: table.start[known]], start=table.start[: known + 1])
+
+
+def _numbered(texts: Texts) -> tuple[Vocabulary, int, np.ndarray, np.ndarray]:
     """The words of texts in a table, how many there are, and the number and length as `numbered` gives them."""
     size = int(texts.start[-1] - texts.start[0])
     places = 1 << min(max(size // 16, 1 << 6).bit_length(), 20)  # enough at first for most texts; more are made where it is not
@@ -168,14 +177,13 @@ def _numbered_as_they_come(texts: Texts) -> tuple[Vocabulary, int, np.ndarray, n
 
 
 def numbered(texts: Texts, threads: int = 1) -> tuple[Vocabulary, np.ndarray, np.ndarray]:
-    """The vocabulary of texts, and what `words` gives with it, in one reading."""
+    """The distinct words of texts numbered as they come, and what `words` gives with them, in one reading."""
     if threads == 1 or len(texts.start) == 1:
-        table, known, number, length = _numbered_as_they_come(texts)
-        return _in_order(table, known, number), number, length
+        table, known, number, length = _numbered(texts)
+        return _cut(table, known), number, length
     cuts = np.searchsorted(texts.start, np.linspace(texts.start[0], texts.start[-1], threads + 1))
     cuts[0], cuts[-1] = 0, len(texts.start) - 1
-    with ThreadPoolExecutor(threads) as pool:
-        parts = list(pool.map(lambda a, b: _numbered_as_they_come(Texts(texts.data, texts.start[a : b + 1])), cuts[:-1], cuts[1:]))
+    parts = parallel.each(lambda ends: _numbered(Texts(texts.data, texts.start[ends[0] : ends[1] + 1])), list(pairwise(cuts.tolist())), threads)
     # the words of the later parts join the table of the first; their numbers say what the numbers of each part become
     table, known, *_ = parts[0]
     joined = [np.arange(known, dtype=np.int32)]
@@ -185,22 +193,28 @@ def numbered(texts: Texts, threads: int = 1) -> tuple[Vocabulary, np.ndarray, np
             table, known, number = _collected(table, known, words_)
             numbers.append(number)
         joined.append(np.concatenate(numbers))
-    final = np.arange(known, dtype=np.int32)
-    table = _in_order(table, known, final)
-    with ThreadPoolExecutor(threads) as pool:
-        numbers = list(pool.map(lambda new, part: final[new].take(part[2]), joined, parts))
-    return table, np.concatenate(numbers), np.concatenate([part[3] for part in parts])
+    sizes = [len(part[2]) for part in parts]
+    number = np.empty(sum(sizes), np.int32)
+
+    def renumber(t: int) -> None:
+        # "clip" writes to `out` without a copy; no number is out of range
+        joined[t].take(parts[t][2], out=number[sum(sizes[:t]) : sum(sizes[: t + 1])], mode="clip")
+
+    parallel.each(renumber, range(threads), threads)
+    return _cut(table, known), number, np.concatenate([part[3] for part in parts])
 
 
 def vocabulary(texts: Texts) -> Vocabulary:
     """The distinct words of texts, numbered in the order of their bytes."""
-    return numbered(texts)[0]
+    known, number, _ = numbered(texts)
+    return _in_order(known, number)
 
 
 def of_words(words: Iterable[str]) -> Vocabulary:
     """The vocabulary of distinct lowered words, which come ascending."""
     words = list(words)
     known, number, _ = numbered(of(words))
+    known = _in_order(known, number)
     if not np.array_equal(number, np.arange(len(words))):
         raise ValueError(f"{len(words)} words are no vocabulary; its words are lowered, distinct and ascending by bytes")
     return known

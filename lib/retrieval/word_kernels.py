@@ -2,12 +2,12 @@
 
 A block of texts is lowered into clean bytes: [a-z0-9] and 0 for everything else, a 0 after each text. Its words
 are then the runs of bytes above 0; `edge` holds the first byte of each word and the place after its last, in turn.
-They stand in one file because numba's cache on disk watches only the file that a function stands in.
 """
 
-import numba
 import numpy as np
 from numba.cpython.unsafe.numbers import trailing_zeros
+
+from lib.retrieval.compiled import compiled
 
 EXACT = 8  # bytes of a word whose key is no hash
 LANE = 64  # clean bytes that are read together; LANE zeros at least follow the last text
@@ -17,7 +17,7 @@ _ONE, _EIGHT, _29, _32, _56, _63 = map(np.uint64, (1, 8, 29, 32, 56, 63))
 _HIGH, _LOW, _GATHER, _TOP = map(np.uint64, (0x8080808080808080, 0x7F7F7F7F7F7F7F7F, 0x0102040810204080, 1 << 63))
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _lowered(byte):
     """The byte of a word in lower case, 0 for what ends one."""
     low = np.uint8(byte | 0x20)
@@ -26,7 +26,7 @@ def _lowered(byte):
     return np.uint8(byte) if np.uint8(byte - 48) < 10 else np.uint8(0)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _lower_all(source, clean):
     """Lower a text that may hold U+0130 (C4 B0: an i that ends its word) or U+212A (E2 84 AA: a k); how many clean bytes it takes."""
     at, to = 0, 0
@@ -43,7 +43,7 @@ def _lower_all(source, clean):
     return to
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def lower(data, start, clean, begin):
     """Lower the texts into clean bytes; text i begins at begin[i]. How many lanes they take."""
     at = 0
@@ -65,7 +65,7 @@ def lower(data, start, clean, begin):
     return (at + LANE - 1) // LANE
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def edges(eights, lanes, edge):
     """Find the edges of the words in lanes of eight uint64; the number of words."""
     n, carry = 0, np.uint64(0)
@@ -83,14 +83,14 @@ def edges(eights, lanes, edge):
     return n // 2
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _eight(eights, at):
     """The eight bytes from byte `at` on."""
     word, shift = at >> 3, np.uint64(8 * (at & 7))
     return eights[word] >> shift | (eights[word + 1] << _ONE) << (_63 - shift)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def keys(eights, edge, key):
     """The key of each word, never 0: up to EXACT bytes the bytes themselves, moved to the top; of a longer one a hash, the top bit set."""
     for i in range(len(key)):
@@ -109,7 +109,7 @@ def keys(eights, edge, key):
         key[i] = mixed ^ mixed >> _32 | _TOP
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def first_words(edge, words, begin, first):
     """The first word of each text: how many words stand before begin[i]; first[texts] is `words`."""
     for i in range(len(first)):
@@ -123,14 +123,52 @@ def first_words(edge, words, begin, first):
         first[i] = low
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
+def blocks(start, size):
+    """Cut texts into blocks of whole texts, at most `size` bytes or one text each: where each begins, the end at last, and the room that the largest takes."""
+    cuts, n, largest, texts = np.zeros(len(start), np.int64), 0, np.int64(0), len(start) - 1
+    while cuts[n] < texts:
+        a = b = cuts[n]
+        while b == a or b < texts and start[b + 1] - start[a] <= size:
+            b += 1
+        n += 1
+        cuts[n], largest = b, max(largest, start[b] - start[a] + b - a)
+    return cuts[: n + 1], largest
+
+
+@compiled
+def room(largest):
+    """Where the blocks of texts are read one after the other: `eights`, `edge` and `key`."""
+    return np.zeros(largest // 8 + 3 * LANE // 8, np.uint64), np.empty(largest + 2, np.int32), np.empty(largest // 2 + 1, np.uint64)
+
+
+@compiled
+def read(data, start, eights, edge, key):
+    """Read the words of a block of texts; how many there are, and the first word of each text, with their number at last."""
+    begin, first = np.empty(len(start), np.int64), np.empty(len(start), np.int64)
+    lanes = lower(data, start, eights.view(np.uint8), begin)
+    words = edges(eights, lanes, edge)
+    keys(eights, edge, key[:words])
+    first_words(edge, words, begin, first)
+    return words, first
+
+
+@compiled
+def held(slot_key, slot_word, key):
+    """The key of each word of a table, by its number."""
+    for at in range(len(slot_key)):
+        if slot_key[at] != 0:
+            key[slot_word[at]] = slot_key[at]
+
+
+@compiled
 def home(key, places):
     """The place of a table of 2**n places where the search for a key begins."""
     mixed = (key ^ key >> _32) * _MIX
     return np.int64((mixed ^ mixed >> _32) & np.uint64(places - 1))
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def is_word(clean, at, after, words, start, number):
     """Whether clean[at:after] is the word of this number."""
     first = start[number]
@@ -142,7 +180,7 @@ def is_word(clean, at, after, words, start, number):
     return True
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def numbers(clean, edge, key, words, start, slot_key, slot_word, number):
     """The number of each word in the vocabulary (words, start, slot_key, slot_word), or -1."""
     for i in range(len(key)):
@@ -155,7 +193,7 @@ def numbers(clean, edge, key, words, start, slot_key, slot_word, number):
         number[i] = slot_word[at] if slot_key[at] else -1
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def collect(clean, edge, key, begin, known, words, start, slot_key, slot_word, number):
     """Number the words from `begin` on as they come, in a table that holds `known` words.
 
@@ -178,7 +216,7 @@ def collect(clean, edge, key, begin, known, words, start, slot_key, slot_word, n
     return len(key), known
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def prefixes(words, start, prefix):
     """The first eight bytes of each word as a number that orders as they do; 0 stands for a byte that is not there."""
     for i in range(len(prefix)):
@@ -188,7 +226,7 @@ def prefixes(words, start, prefix):
         prefix[i] = found
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def put_in_order(order, words, start, new_words, new_start, slot_key, slot_word, number):
     """Give word order[i] the number i everywhere: in the words themselves, in the table and in `number`."""
     new = np.empty(len(order), np.int32)
@@ -205,7 +243,7 @@ def put_in_order(order, words, start, new_words, new_start, slot_key, slot_word,
         number[i] = new[number[i]]
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def count(number, first, tf, out_start, out_word, out_count):
     """Count the known words of each text of a block; how many places they take. `tf` is 0 before and after.
 
