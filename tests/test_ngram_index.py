@@ -72,8 +72,10 @@ def test_a_lost_or_damaged_index_is_refused_with_the_way_out_and_the_way_out_wor
 def test_what_is_held_of_a_part_leaves_removed_documents_out():
     queries = ngram.read_queries(texts(QUERIES, 2))
     part = ngram.index(texts(DOCUMENTS, 1), queries)
-    held = ngram_index.held(part, REMOVED)
-    assert not REMOVED[held.doc].any() and len(held.doc) == (~REMOVED[part.units.member]).sum() and (np.diff(held.start) > 0).all()
-    for unit, a, b in zip(held.unit, held.start[:-1], held.start[1:], strict=True):
-        whole = part.units.member[part.units.start[unit] : part.units.start[unit + 1]]
-        assert held.doc[a:b].tolist() == whole[~REMOVED[whole]].tolist()
+    whole = ngram_index.held(ngram.find(texts(DOCUMENTS, 1), queries))
+    for removed in (REMOVED, np.zeros(DOCUMENTS, bool), np.ones(DOCUMENTS, bool)):
+        held = ngram_index.kept(whole, removed)
+        assert len(held.doc) == (~removed[part.units.member]).sum() and (np.diff(held.unit) > 0).all() and (np.diff(held.start) > 0).all()
+        for unit, a, b in zip(held.unit, held.start[:-1], held.start[1:], strict=True):
+            documents = part.units.member[part.units.start[unit] : part.units.start[unit + 1]]
+            assert held.doc[a:b].tolist() == documents[~removed[documents]].tolist()

@@ -9,6 +9,7 @@ walks all document parts with its heaps carried: it holds one part and the best 
 from functools import lru_cache, partial
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 
 from lib import contracts, corpus
@@ -51,7 +52,8 @@ def _index(shard: str, config: dict) -> dict:
     documents, known = corpus.documents(run, shard, ["text", "removed"]), _vocabulary(run)
     part, counted = bm25.index(documents["text"], known, documents["removed"].to_numpy())
     arrays = write(part, Path(run) / FOLDER / f"{shard}.blocks")
-    return index_files.count(counted, Path(run) / FOLDER / f"{shard}.parquet", arrays)
+    unit = np.flatnonzero(counted.df)
+    return index_files.count(unit, counted._replace(df=counted.df[unit]), Path(run) / FOLDER / f"{shard}.parquet", arrays)
 
 
 def _search(shard: str, config: dict) -> dict:

@@ -61,17 +61,16 @@ def texts(queries: pa.Table) -> pa.ChunkedArray:
     return pc.if_else(queries["keep"], queries["text"], "")
 
 
-def count(found: Statistics, path: Path, arrays: str) -> dict:
-    """Write the counts of a document part; its manifest line, with the hash of the file of its arrays."""
-    unit = np.flatnonzero(found.df).astype(np.int32)
-    table = contracts.table("counts", {"unit": unit, "df": found.df[unit].astype(np.int64)})
+def count(unit: np.ndarray, found: Statistics, path: Path, arrays: str) -> dict:
+    """Write the counts of a document part, `found.df` of each `unit` that stands there; its manifest line, with the hash of the file of its arrays."""
+    table = contracts.table("counts", {"unit": unit.astype(np.int32), "df": found.df.astype(np.int64)})
     return contracts.write("counts", table, path) | {"documents": found.documents, "words": found.words, "arrays": arrays}
 
 
 @lru_cache(maxsize=2)
 def total(folder: Path, units: int, manifest: str) -> Statistics:
     """The counts of all document parts, summed once a process; `manifest` tells one index from the next."""
-    lines, df = contracts.parts(folder), np.zeros(units, np.int64)
+    lines, df = contracts.parts(folder), np.zeros(units, np.int32)
     for line in lines:
         counts = contracts.read_part("counts", folder / line["part"])
         df[counts["unit"].to_numpy()] += counts["df"].to_numpy()
