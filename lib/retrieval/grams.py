@@ -168,17 +168,25 @@ def packed(q_first, q_last, gram, first, size, start, member):
 
 @compiled
 def sift(key, n, bits, at, hashes):
-    """The places whose n words may be a known gram, across the borders of texts too, and their hashes; how many."""
-    kept, rolled, last, shift = 0, np.uint64(0), _power(n), _64 - np.uint64(np.log2(len(bits)))
-    for i in range(min(n - 1, len(key))):
-        rolled = rolled * _BASE + _of_word(key[i])
-    for i in range(n - 1, len(key)):
-        rolled = rolled * _BASE + _of_word(key[i])
-        hashed = _of_gram(rolled)
+    """The places whose n words may be a known gram, across the borders of texts too, and their hashes; how many.
+
+    Three loops: the words do not wait for what rolls over them, nor that for the filter.
+    """
+    rolled, last, shift = np.uint64(0), _power(n), _64 - np.uint64(np.log2(len(bits)))
+    for i in range(len(key)):
+        hashes[i] = _of_word(key[i])
+    for i in range(len(key)):
+        rolled = rolled * _BASE + hashes[i]
+        if i >= n - 1:
+            first = hashes[i - n + 1]
+            hashes[i - n + 1] = _of_gram(rolled)
+            rolled -= first * last
+    kept = 0
+    for i in range(len(key) - n + 1):
+        hashed = hashes[i]
         here = bits[np.int64(hashed >> shift)]
-        at[kept], hashes[kept] = i - n + 1, hashed
+        at[kept], hashes[kept] = i, hashed
         kept += np.int64(here >> (hashed & _63) & here >> (hashed >> _6 & _63) & _1)  # no branch: nobody can foretell it
-        rolled -= _of_word(key[i - n + 1]) * last
     return kept
 
 
@@ -204,7 +212,8 @@ def match(places, hashes, clean, edge, key, first, n, slots, room, at, word, key
     """The known grams at the places sifted out, each once a text, with the text's number from `row` on; how many."""
     # three loops of loads that do not wait for each other bring what the last one reads into the cache
     for s in range(len(places)):
-        unit[s] = np.int64(slots[_home(hashes[s], len(slots))] & _NUMBER) - 1
+        here = slots[_home(hashes[s], len(slots))]
+        unit[s] = np.int64(here & _NUMBER) - 1 if here >> _32 == hashes[s] & _NUMBER else -1
     for s in range(len(places)):
         doc[s] = at[unit[s]] if unit[s] >= 0 else 0
     for s in range(len(places)):
