@@ -82,49 +82,44 @@ def spread(q_first, q_last, word, first, key, n, end, window, hashes, gram):
 
 
 @compiled
-def number(part_first, part_last, parts, start, window, hashes, word, n, slots, bits, at, gram, size):
-    """Put the grams of some of the `parts` ranges into the empty table and the filter, numbered in each range as they come.
+def number(part, parts, start, window, hashes, word, n, slots, bits, at, gram, size):
+    """Put the grams of one of the `parts` ranges into the empty table and the filter, numbered as they come.
 
-    `gram` gets these numbers at the words where grams begin, size[range] how many are distinct, `at[start[range]:]` where their
+    `gram` gets these numbers at the words where grams begin, size[part] how many are distinct, `at[start[part]:]` where their
     words begin. A range with more grams than three quarters of its places is given up, and its size is -1.
     """
-    shift, room = _64 - np.uint64(np.log2(len(bits))), len(slots) // parts
-    for part in range(part_first, part_last):
-        known, base = 0, start[part]
-        for i in range(base, start[part + 1]):
-            hashed, found = hashes[i], -1
-            place = _home(hashed, len(slots))
-            while slots[place] != 0:
-                if slots[place] >> _32 == hashed & _NUMBER:
-                    found = np.int64(slots[place] & _NUMBER) - 1
-                    if _is_gram(word, at[base + found], window[i], n):
-                        break
-                    found = -1
-                place = _next(place, room)
-            if found < 0:
-                found = known
-                at[base + found] = window[i]
-                known += 1
-                slots[place] = hashed << _32 | np.uint64(known)
-                bits[np.int64(hashed >> shift)] |= _1 << (hashed & _63) | _1 << (hashed >> _6 & _63)
-            gram[window[i]] = found
-            if 4 * known > 3 * room:
-                known = -1
-                break
-        size[part] = known
+    shift, room, known, base = _64 - np.uint64(np.log2(len(bits))), len(slots) // parts, 0, start[part]
+    for i in range(base, start[part + 1]):
+        hashed, found = hashes[i], -1
+        place = _home(hashed, len(slots))
+        while slots[place] != 0:
+            if slots[place] >> _32 == hashed & _NUMBER:
+                found = np.int64(slots[place] & _NUMBER) - 1
+                if _is_gram(word, at[base + found], window[i], n):
+                    break
+                found = -1
+            place = _next(place, room)
+        if found < 0:
+            found = known
+            at[base + found] = window[i]
+            known += 1
+            slots[place] = hashed << _32 | np.uint64(known)
+            bits[np.int64(hashed >> shift)] |= _1 << (hashed & _63) | _1 << (hashed >> _6 & _63)
+        gram[window[i]] = found
+        if 4 * known > 3 * room:
+            known = -1
+            break
+    size[part] = known
 
 
 @compiled
-def renumber(part_first, part_last, parts, start, base, window, slots, at, moved, gram):
-    """Number the grams of some ranges from base[range] on: in the table, in `moved`, which `at` becomes, and in `gram`."""
+def renumber(part, parts, start, base, window, slots, gram):
+    """Number the grams of a range from base[part] on, in the table and in `gram`."""
     room = len(slots) // parts
-    for part in range(part_first, part_last):
-        for place in range(part * room, (part + 1) * room):
-            slots[place] += np.uint64(base[part]) if slots[place] != 0 else np.uint64(0)
-        for i in range(base[part], base[part + 1]):
-            moved[i] = at[start[part] + i - base[part]]
-        for i in range(start[part], start[part + 1]):
-            gram[window[i]] += base[part]
+    for place in range(part * room, (part + 1) * room):
+        slots[place] += np.uint64(base[part]) if slots[place] != 0 else np.uint64(0)
+    for i in range(start[part], start[part + 1]):
+        gram[window[i]] += base[part]
 
 
 @compiled

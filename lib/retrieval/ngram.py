@@ -67,11 +67,11 @@ def read_queries(texts: Documents, n: int = N, threads: int = 1) -> Queries:
     known, word, length = tokenizer.numbered(tokenizer.of(texts), threads)
     first = np.concatenate([np.zeros(1, np.int64), np.cumsum(length)])
     windows, key = int(np.maximum(length - n + 1, 0).sum()), tokenizer.keys(known, known.size)
-    slots, bits, at, gram = _numbered(word, first, key, n, windows, threads)
+    slots, bits, at, gram, spent = _numbered(word, first, key, n, windows, threads)
     size = np.empty(len(length), np.int64)
     parallel.in_ranges(lambda a, b: grams.distinct(a, b, gram, first, size), len(size), threads)
     start = np.concatenate([np.zeros(1, np.int64), np.cumsum(size)])
-    units = Groups(start, np.empty(start[-1], np.int32))
+    units = Groups(start, spent[: start[-1]])
     parallel.in_ranges(lambda a, b: grams.packed(a, b, gram, first, size, *units), len(size), threads)
     return Queries(n, known, key, word, at, slots, bits, _ranges(windows), units)
 
@@ -82,7 +82,10 @@ def _ranges(windows: int) -> int:
 
 
 def _numbered(word: np.ndarray, first: np.ndarray, key: np.ndarray, n: int, windows: int, threads: int) -> tuple[np.ndarray, ...]:
-    """The table, the filter, where the words of each gram begin, and the gram that begins at each word, or -1."""
+    """The table, the filter, where the words of each gram begin, the gram that begins at each word, or -1; and int32[windows] that is free again.
+
+    New memory takes more time than what is done in it.
+    """
     parts, queries = _ranges(windows), len(first) - 1
     edges = np.linspace(0, queries, threads + 1).astype(int)
     end, none = np.zeros((threads, parts), np.int64), (np.empty(0, np.int32), np.empty(0, np.uint64), np.empty(0, np.int32))
@@ -100,12 +103,13 @@ def _numbered(word: np.ndarray, first: np.ndarray, key: np.ndarray, n: int, wind
     places, at, size = 1 << max(4, (windows + windows // 2).bit_length()), np.empty(windows, np.int32), np.full(parts, -1)
     while (size < 0).any():
         slots = np.zeros(places, np.uint64)
-        parallel.in_ranges(lambda a, b: grams.number(a, b, parts, start, window, hashes, word, n, slots, bits, at, gram, size), parts, threads)
+        parallel.each(lambda part: grams.number(part, parts, start, window, hashes, word, n, slots, bits, at, gram, size), range(parts), threads)
         places *= 2
     base = np.concatenate([np.zeros(1, np.int64), np.cumsum(size)])
-    moved = np.empty(base[-1], np.int32)
-    parallel.in_ranges(lambda a, b: grams.renumber(a, b, parts, start, base, window, slots, at, moved, gram), parts, threads)
-    return slots, bits, moved, gram
+    parallel.each(lambda part: grams.renumber(part, parts, start, base, window, slots, gram), range(parts), threads)
+    for a, b, old in zip(base[:-1], base[1:], start[:-1], strict=True):
+        at[a:b] = at[old : old + b - a]
+    return slots, bits, at[: base[-1]], gram, window
 
 
 def _find(texts: Documents, queries: Queries, first: int) -> Found:

@@ -164,23 +164,23 @@ def _cut(table: Vocabulary, known: int) -> Vocabulary:
     return table._replace(data=table.data[: table.start[known]], start=table.start[: known + 1])
 
 
-def _numbered(texts: Texts) -> tuple[Vocabulary, int, np.ndarray, np.ndarray]:
-    """The words of texts in a table, how many there are, and the number and length as `numbered` gives them."""
+def _numbered(texts: Texts) -> tuple[Vocabulary, int, list[np.ndarray], np.ndarray]:
+    """The words of texts in a table, how many there are, and the numbers, block by block, and lengths as `numbered` gives them."""
     size = int(texts.start[-1] - texts.start[0])
     places = 1 << min(max(size // 16, 1 << 6).bit_length(), 20)  # enough at first for most texts; more are made where it is not
-    table, known, numbers, length = _empty(places, 8 * places), 0, [np.empty(0, np.int32)], [np.empty(0, np.int64)]
+    table, known, numbers, length = _empty(places, 8 * places), 0, [], [np.empty(0, np.int64)]
     for _, block in read(texts):
         table, known, number = _collected(table, known, block)
         numbers.append(number)
         length.append(np.diff(block.first))
-    return table, known, np.concatenate(numbers), np.concatenate(length)
+    return table, known, numbers, np.concatenate(length)
 
 
 def numbered(texts: Texts, threads: int = 1) -> tuple[Vocabulary, np.ndarray, np.ndarray]:
     """The distinct words of texts numbered as they come, and what `words` gives with them, in one reading."""
     if threads == 1 or len(texts.start) == 1:
-        table, known, number, length = _numbered(texts)
-        return _cut(table, known), number, length
+        table, known, numbers, length = _numbered(texts)
+        return _cut(table, known), np.concatenate([np.empty(0, np.int32), *numbers]), length
     cuts = np.searchsorted(texts.start, np.linspace(texts.start[0], texts.start[-1], threads + 1))
     cuts[0], cuts[-1] = 0, len(texts.start) - 1
     parts = parallel.each(lambda ends: _numbered(Texts(texts.data, texts.start[ends[0] : ends[1] + 1])), list(pairwise(cuts.tolist())), threads)
@@ -193,15 +193,17 @@ def numbered(texts: Texts, threads: int = 1) -> tuple[Vocabulary, np.ndarray, np
             table, known, number = _collected(table, known, words_)
             numbers.append(number)
         joined.append(np.concatenate(numbers))
-    sizes = [len(part[2]) for part in parts]
-    number = np.empty(sum(sizes), np.int32)
+    length = np.concatenate([part[3] for part in parts])
+    number, begins = np.empty(length.sum(), np.int32), np.cumsum([0, *(part[3].sum() for part in parts)])
 
     def renumber(t: int) -> None:
-        # "clip" writes to `out` without a copy; no number is out of range
-        joined[t].take(parts[t][2], out=number[sum(sizes[:t]) : sum(sizes[: t + 1])], mode="clip")
+        at = begins[t]
+        for old in parts[t][2]:  # "clip" writes to `out` without a copy; no number is out of range
+            joined[t].take(old, out=number[at : at + len(old)], mode="clip")
+            at += len(old)
 
     parallel.each(renumber, range(threads), threads)
-    return _cut(table, known), number, np.concatenate([part[3] for part in parts])
+    return _cut(table, known), number, length
 
 
 def vocabulary(texts: Texts) -> Vocabulary:
