@@ -115,10 +115,16 @@ def test_removed_documents_never_appear_and_still_count_in_the_statistics():
     assert listed(cut) != listed(bm25.top(texts[:2] + texts[3:], ["x"]))
 
 
-def test_threads_change_nothing():
-    texts, queries = words(300, 3), words(31, 4)
-    one, three = bm25.top(texts, queries), bm25.top(texts, queries, threads=3)
-    assert one.doc.tobytes() == three.doc.tobytes() and one.score.tobytes() == three.score.tobytes()
+def test_threads_change_nothing(monkeypatch):
+    texts, queries, removed = words(300, 3), words(31, 4), np.arange(300) % 7 == 2
+    one = bm25.top(texts, queries, removed=removed)
+    monkeypatch.setattr(bm25, "PART", 20)  # of 13 parts, which threads index as they come
+    for threads in (1, 3):
+        found = bm25.top(texts, queries, removed=removed, threads=threads)
+        assert one.doc.tobytes() == found.doc.tobytes() and one.score.tobytes() == found.score.tobytes()
+        part, counted = bm25.indexed(texts, bm25.vocabulary(queries, threads), removed, threads)
+        assert counted.documents == 300 and counted.words == sum(len(tokens(text)) for text in texts)
+        assert part.row.tolist() == np.flatnonzero(~removed).tolist()
 
 
 def test_a_mask_of_the_wrong_kind_is_refused():

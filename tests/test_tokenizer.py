@@ -131,3 +131,12 @@ def test_long_words_that_begin_alike_are_numbered_in_the_order_of_their_bytes():
     names = ["function", "functional", "functionals", "functor", "functionally", "function0", "f", "functio"]
     known = tokenizer.vocabulary(tokenizer.of([" ".join(names[::-1]), " ".join(names)]))
     assert tokenizer.listed(known) == sorted(names)
+
+
+@pytest.mark.parametrize("threads", [2, 3, 7])
+def test_a_vocabulary_is_the_same_whatever_the_threads(threads):
+    texts = tokenizer.of([" ".join(f"w{(70 * first + n) % 997}" for n in range(90)) for first in range(40)] + ["", "functionals functional"])
+    one, several = tokenizer.vocabulary(texts), tokenizer.vocabulary(texts, threads)
+    assert one.size == 999 and tokenizer.listed(one) == tokenizer.listed(several) == sorted(tokenizer.listed(one))
+    for known in (one, several):
+        assert tokenizer.words(texts, known)[0].tolist() == tokenizer.words(texts, one)[0].tolist()

@@ -10,12 +10,13 @@ ascending by bytes, (count * idf) * (tf / (tf + k1 * (1 - b + b * len / avglen))
 
 import math
 from collections.abc import Iterator, Sequence
+from threading import Lock
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from lib.retrieval import blocks, hits, tokenizer
+from lib.retrieval import blocks, hits, parallel, tokenizer
 from lib.retrieval.blocks import Blocks, Ready
 from lib.retrieval.hits import Heap, Hits
 from lib.retrieval.postings import Groups, Statistics
@@ -36,9 +37,9 @@ class Asked(NamedTuple):
     weight: np.ndarray  # float64, the word's count in the query * idf; goes with units.member
 
 
-def vocabulary(queries: Documents) -> Vocabulary:
+def vocabulary(queries: Documents, threads: int = 1) -> Vocabulary:
     """The distinct words of all queries, ascending by bytes."""
-    return tokenizer.vocabulary(tokenizer.of(queries))
+    return tokenizer.vocabulary(tokenizer.of(queries), threads)
 
 
 def index(texts: Documents, known: Vocabulary, removed=None) -> tuple[Blocks, Statistics]:
@@ -89,15 +90,19 @@ def _parts(removed: np.ndarray) -> Iterator[slice]:
     return (slice(first, last) for first, last in zip(edges[:-1], edges[1:], strict=True) if last > first)
 
 
-def indexed(texts: Documents, known: Vocabulary, removed: np.ndarray) -> tuple[Blocks, Statistics]:
+def indexed(texts: Documents, known: Vocabulary, removed: np.ndarray, threads: int = 1) -> tuple[Blocks, Statistics]:
     """A whole corpus in memory as one part, read a few blocks at a time."""
-    parts, rows, total = [], [], Statistics(0, 0, np.zeros(known.size, np.int64))
-    for some in _parts(removed):
+    rows, total, lock = list(_parts(removed)), Statistics(0, 0, np.zeros(known.size, np.int64)), Lock()
+
+    def one(some: slice) -> Blocks:
+        nonlocal total
         part, found = index(texts[some], known, removed[some])
-        parts.append(part)
-        rows.append(some.start)
-        total = added(total, found)
-    return blocks.joined(parts, rows), total
+        with lock:
+            total = added(total, found)
+        return part
+
+    parts = parallel.each(one, rows, threads)
+    return blocks.joined(parts, [some.start for some in rows]), total
 
 
 def top(texts: Documents, queries: Documents, k: int = 100, removed=None, threads: int = 1) -> Hits:
@@ -107,8 +112,8 @@ def top(texts: Documents, queries: Documents, k: int = 100, removed=None, thread
     An empty corpus, empty texts and empty queries give empty lists.
     """
     best = hits.heap(len(queries), k, threads)
-    known = vocabulary(queries)
-    part, statistics = indexed(texts, known, hits.removed_mask(removed, len(texts)))
+    known = vocabulary(queries, threads)
+    part, statistics = indexed(texts, known, hits.removed_mask(removed, len(texts)), threads)
     asked = ask(queries, known, statistics)
     search(best, ready(part, statistics, asked), asked, threads=threads)
     return hits.ranked(best, threads)

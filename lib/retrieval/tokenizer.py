@@ -206,9 +206,9 @@ def numbered(texts: Texts, threads: int = 1) -> tuple[Vocabulary, np.ndarray, np
     return _cut(table, known), number, length
 
 
-def vocabulary(texts: Texts) -> Vocabulary:
+def vocabulary(texts: Texts, threads: int = 1) -> Vocabulary:
     """The distinct words of texts, numbered in the order of their bytes."""
-    known, number, _ = numbered(texts)
+    known, number, _ = numbered(texts, threads)
     return _in_order(known, number)
 
 
