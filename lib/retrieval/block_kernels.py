@@ -205,7 +205,7 @@ def _exact(b, q, wanted, slot, q_start, q_word, weight, doc, tf, many_at, many_t
 
 @compiled
 def search(
-    q_start, q_word, q_weight, by_weight, margin, k,
+    q_start, q_word, q_weight, heaviest, margin, k,
     base, list_start, doc, tf, many_at, many_tf, entry, part, rows, bound, dense_tf, largest, dense_list, norm,
     lowest, found, high, score, size,
 ):
@@ -226,7 +226,7 @@ def search(
         for q in range(queries):
             n, slack, heap = 0, np.float32(0), lowest[q]
             sums[:] = 0
-            for i in by_weight[q_start[q] : q_start[q + 1]]:
+            for i in heaviest[q_start[q] : q_start[q + 1]]:
                 e, weight = entry[b, q_word[i]], np.float32(q_weight[i])
                 if e >= 0:
                     _scatter(sums, doc, part, list_start[e], list_start[e + 1], weight)

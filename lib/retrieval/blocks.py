@@ -122,14 +122,14 @@ def ready(blocks: Blocks, words: np.ndarray, size: int, norm: np.ndarray) -> Rea
     return made
 
 
-def add(best: Heap, part: Ready, queries: Groups, weight: np.ndarray, row: int = 0, threads: int = 1) -> None:
+def add(best: Heap, part: Ready, queries: Groups, weight: np.ndarray, heaviest: np.ndarray, row: int = 0, threads: int = 1) -> None:
     """Put the documents of a part into the heaps, `row` is the corpus row of its first.
 
     `queries` groups words of `ready` by query, ascending, and `weight` (float64, above 0) goes with `queries.member`.
+    `heaviest` has the places of each query's words by weight: dense rows are read in this order, so that what is left is small.
     """
     k, blocks = best.doc.shape[1], part.blocks
     distinct = np.diff(queries.start)
-    by_weight = np.lexsort((-weight, np.repeat(np.arange(len(distinct)), distinct)))  # heavy rows first: what is left then is small
     margin = np.where(distinct <= _MOST, (distinct + 8) * 2.0**-23, _ANY).astype(np.float32)
     room = 2 * k + 56
 
@@ -140,7 +140,7 @@ def add(best: Heap, part: Ready, queries: Groups, weight: np.ndarray, row: int =
         found, high, score = np.empty((n, room), np.int32), np.empty((n, room), np.float32), np.empty((n, room), np.float32)
         size = np.zeros(n, np.int32)
         block_kernels.search(
-            queries.start[first : last + 1], queries.member, weight, by_weight, margin[mine], k,
+            queries.start[first : last + 1], queries.member, weight, heaviest, margin[mine], k,
             blocks.base, blocks.start, blocks.doc, blocks.tf, blocks.many_at, blocks.many_tf, part.entry, part.part, part.rows, part.bound,
             part.dense_tf, part.largest, part.dense_list, part.norm, lowest, found, high, score, size,
         )

@@ -35,6 +35,7 @@ class Asked(NamedTuple):
     words: np.ndarray
     units: Groups
     weight: np.ndarray  # float64, the word's count in the query * idf; goes with units.member
+    heaviest: np.ndarray  # int64, places of units.member, of each query by weight
 
 
 def vocabulary(queries: Documents, threads: int = 1) -> Vocabulary:
@@ -68,7 +69,8 @@ def ask(queries: Documents, known: Vocabulary, statistics: Statistics) -> Asked:
     counts = tokenizer.counts(tokenizer.of(queries), known)
     words, member = np.unique(counts.word, return_inverse=True)
     idfs = np.array([idf(statistics.documents, df) for df in statistics.df[words].tolist()], np.float64)
-    return Asked(words, Groups(counts.start, member.astype(np.int32)), counts.count * idfs[member])
+    weight, query = counts.count * idfs[member], np.repeat(np.arange(len(counts.length)), np.diff(counts.start))
+    return Asked(words, Groups(counts.start, member.astype(np.int32)), weight, np.lexsort((-weight, query)))
 
 
 def ready(part: Blocks, statistics: Statistics, asked: Asked) -> Ready:
@@ -80,7 +82,7 @@ def ready(part: Blocks, statistics: Statistics, asked: Asked) -> Ready:
 
 def search(best: Heap, part: Ready, asked: Asked, row: int = 0, threads: int = 1) -> None:
     """Put the documents of a part into the heaps, one a query; `row` is the corpus row of its first. Only scores above 0."""
-    blocks.add(best, part, asked.units, asked.weight, row, threads)
+    blocks.add(best, part, asked.units, asked.weight, asked.heaviest, row, threads)
 
 
 def _parts(removed: np.ndarray) -> Iterator[slice]:
