@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from lib import text
-from lib.retrieval import tokenizer, word_kernels
+from lib.retrieval import tokenizer, vocabulary_kernels
 
 
 def split(texts) -> list[list[str]]:
@@ -95,7 +95,7 @@ def test_words_of_one_key_are_told_apart_by_their_bytes():
     key = known.slot_key[np.flatnonzero((known.slot_key > 0) & (known.slot_word == 1))[0]]
     slots = np.zeros_like(known.slot_key), np.zeros_like(known.slot_word)
     for number in (0, 1):  # both words under the key of the second, the first where the search begins
-        at = (word_kernels.home(key, len(slots[0])) + number) % len(slots[0])
+        at = (vocabulary_kernels.home(key, len(slots[0])) + number) % len(slots[0])
         slots[0][at], slots[1][at] = key, number
     number, _ = tokenizer.words(tokenizer.of(["abcdefghik"]), known._replace(slot_key=slots[0], slot_word=slots[1]))
     assert number.tolist() == [1]

@@ -9,11 +9,12 @@ import numpy as np
 
 from lib.retrieval import word_kernels
 from lib.retrieval.compiled import compiled
+from lib.retrieval.word_kernels import TOP
 
 _BASE = np.uint64(0xD1342543DE82EF95)
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 _1, _6, _32, _63, _64 = map(np.uint64, (1, 6, 32, 63, 64))
-_NUMBER, _TOP = np.uint64(0xFFFFFFFF), np.uint64(1 << 63)
+_NUMBER = np.uint64(0xFFFFFFFF)
 
 
 @compiled
@@ -192,7 +193,7 @@ def _are_words(clean, edge, key, i, n, word, begin, key_of, data, start):
         number_ = word[begin + j]
         if key[i + j] != key_of[number_]:
             return False
-        if key[i + j] >= _TOP:  # the key of a long word is a hash
+        if key[i + j] >= TOP:  # the key of a long word is a hash
             a, size = edge[2 * (i + j)], edge[2 * (i + j) + 1] - edge[2 * (i + j)]
             if start[number_ + 1] - start[number_] != size:
                 return False

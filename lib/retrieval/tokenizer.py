@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from lib.retrieval import parallel, word_kernels
+from lib.retrieval import parallel, vocabulary_kernels, word_kernels
 
 BLOCK = 1 << 18  # bytes of texts that are read together: what they become stays in the cache of a core
 
@@ -117,7 +117,7 @@ def _empty(places: int, room: int) -> Vocabulary:
 def keys(table: Vocabulary, known: int) -> np.ndarray:
     """uint64[known]: the key of each word of a table, as it was read."""
     key = np.empty(known, np.uint64)
-    word_kernels.held(table.slot_key, table.slot_word, key)
+    vocabulary_kernels.held(table.slot_key, table.slot_word, key)
     return key
 
 
@@ -134,7 +134,7 @@ def _collected(table: Vocabulary, known: int, block: Words) -> tuple[Vocabulary,
     """The table, or a larger one, with the words of a block; how many it then holds, numbered as they came; the number of each word of the block."""
     number, at = np.empty(len(block.key), np.int32), 0
     while True:
-        at, known = word_kernels.collect(*block[:3], at, known, *table, number)
+        at, known = vocabulary_kernels.collect(*block[:3], at, known, *table, number)
         if at == len(number):
             return table, known, number
         larger, moved = _empty(2 * len(table.slot_key), 2 * len(table.data) + int(block.edge[2 * at + 1] - block.edge[2 * at])), 0
@@ -148,14 +148,14 @@ def _in_order(table: Vocabulary, number: np.ndarray) -> Vocabulary:
     data, start, *slots = table
     known = table.size
     prefix = np.empty(known, np.uint64)
-    word_kernels.prefixes(data, start, prefix)
+    vocabulary_kernels.prefixes(data, start, prefix)
     order = np.argsort(prefix)
     turns = np.flatnonzero(np.diff(prefix[order], prepend=np.uint64(0), append=np.uint64(0)))  # no prefix is 0
     for i in np.flatnonzero(np.diff(turns) > 1).tolist():  # long words with the same first eight bytes
         first, end = turns[i : i + 2].tolist()
         order[first:end] = sorted(order[first:end].tolist(), key=lambda word: data[start[word] : start[word + 1]].tobytes())
     new_data, new_start = np.empty(start[known], np.uint8), np.zeros(known + 1, np.int64)
-    word_kernels.put_in_order(order, data, start, new_data, new_start, *slots, number)
+    vocabulary_kernels.put_in_order(order, data, start, new_data, new_start, *slots, number)
     return Vocabulary(new_data, new_start, *slots)
 
 
@@ -242,7 +242,7 @@ def words(texts: Texts, known: Vocabulary) -> tuple[np.ndarray, np.ndarray]:
     number, length = [np.empty(0, np.int32)], [np.empty(0, np.int64)]
     for _, block in read(texts):
         number.append(np.empty(len(block.key), np.int32))
-        word_kernels.numbers(*block[:3], *known, number[-1])
+        vocabulary_kernels.numbers(*block[:3], *known, number[-1])
         length.append(np.diff(block.first))
     return np.concatenate(number), np.concatenate(length)
 
@@ -253,8 +253,8 @@ def counts(texts: Texts, known: Vocabulary) -> Counts:
     word, count, length = [np.empty(0, np.int32)], [np.empty(0, np.int32)], [np.empty(0, np.int64)]
     for row, block in read(texts):
         number, here, times = (np.empty(len(block.key), np.int32) for _ in range(3))
-        word_kernels.numbers(*block[:3], *known, number)
-        n = word_kernels.count(number, block.first, tf, start[row : row + len(block.first)], here, times)
+        vocabulary_kernels.numbers(*block[:3], *known, number)
+        n = vocabulary_kernels.count(number, block.first, tf, start[row : row + len(block.first)], here, times)
         word.append(here[:n].copy())
         count.append(times[:n].copy())
         length.append(np.diff(block.first))
