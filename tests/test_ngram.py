@@ -200,6 +200,24 @@ def test_queries_read_by_several_threads_are_the_same(queries, n, threads):
     assert same(one[2:4], several[2:4]) and same(ngram.index(queries, one).units, ngram.index(queries, several).units)
 
 
+@pytest.mark.parametrize("block", [1, 300, 2000])
+def test_blocks_change_nothing(block, monkeypatch):
+    texts, queries = [*sentences(60, 3), "", "v1 v2 v3 v4 v5 " * 200, "", *sentences(60, 5)], sentences(17, 4)
+    asked = ngram.read_queries(queries)
+    whole = ngram.find(texts, asked)
+    monkeypatch.setattr(tokenizer, "BLOCK", block)
+    assert len(tokenizer.blocks(tokenizer.of(texts))[0]) > 5 and same(ngram.find(texts, asked), whole)
+    assert len(whole.unit) > 500 and same(ngram.top(texts, queries), ngram_reference.top(texts, queries))
+
+
+def test_what_is_found_stands_once_a_document_and_in_order():
+    texts = sentences(40, 3) + ["v1 v2 v3 v4 v5 v6 " * 60, "v7 v8 v9 v10 v11 " * 2]
+    found = ngram.find(texts, ngram.read_queries([*sentences(9, 4), "v1 v2 v3 v4 v5 v6 v1 v2 v3 v4", "v7 v8 v9 v10 v11"]))
+    pairs = list(zip(found.doc.tolist(), found.unit.tolist(), strict=True))
+    assert pairs == sorted(set(pairs)) and [(found.doc == row).sum() for row in (40, 41)] == [6, 1]
+    assert found.length.tolist() == [len(tokens(one)) for one in texts]
+
+
 @pytest.mark.parametrize("places", [1 << 18, 0])
 def test_many_queries_read_by_several_threads_are_the_same(places, monkeypatch):
     monkeypatch.setattr(ngram, "LARGE", places)
