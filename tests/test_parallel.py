@@ -59,9 +59,13 @@ def test_an_error_in_any_thread_is_raised_when_the_others_are_done(bad):
     assert sorted(done) == sorted({0, 1, 2} - {bad})
 
 
+def ended(code: str) -> None:
+    """A process of its own, so that one that waits for ever fails the test."""
+    subprocess.run([sys.executable, "-W", "ignore", "-c", f"from lib.retrieval import parallel as p\n{code}"], check=True, timeout=60)
+
+
 def test_work_inside_work_ends():
-    made = parallel.each(lambda one: sum(parallel.each(lambda two: one * two, range(5), 2)), range(40), 2)
-    assert made == [10 * one for one in range(40)]
+    ended("made = p.each(lambda one: sum(p.each(lambda two: one * two, range(5), 2)), range(40), 2); assert made == [10 * one for one in range(40)]")
 
 
 @pytest.mark.parametrize("threads", [0, -1])
@@ -73,5 +77,14 @@ def test_less_than_one_thread_is_refused(threads):
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 def test_a_forked_child_has_threads_of_its_own():
-    code = "import os; from lib.retrieval import parallel as p; w = lambda: p.each(lambda i: i, range(9), 2); w(); c = os.fork(); w(); c and os.waitpid(c, 0)[1] and exit(1)"
-    subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True, timeout=60)
+    ended("""
+import os, threading
+def work():
+    together = threading.Barrier(2, timeout=20)
+    p.each(lambda _: together.wait(), range(2), 2)
+work()
+child = os.fork()
+work()
+if child:
+    assert os.waitpid(child, 0)[1] == 0
+""")

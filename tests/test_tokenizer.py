@@ -112,6 +112,10 @@ def test_blocks_change_nothing(block, monkeypatch):
     for one, other in zip((*whole[0], *whole[1], *known), (*parts[0], *parts[1], *again), strict=True):
         np.testing.assert_array_equal(one, other)
     assert len(list(tokenizer.read(tokenizer.of(texts)))) > 1
+    for threads in (2, 3):
+        known, number, length = tokenizer.numbered(tokenizer.of(texts), threads)
+        spelled = [tokenizer.listed(known)[one] for one in number]
+        assert spelled == [word for one in texts for word in text.tokens(one)] and length.tolist() == [len(text.tokens(one)) for one in texts]
 
 
 @pytest.mark.parametrize("words", [["a", "b", "b"], ["b", "a"], ["a b"], [""]])
