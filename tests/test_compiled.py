@@ -17,7 +17,7 @@ ASKED = "from lib.retrieval.outer import twice; print(twice(3), sum(twice.stats.
 def answer(folder: Path, **environment: str) -> list[int]:
     """What a process gets for twice(3), and how often it found the loop on disk and did not."""
     environment = {name: value for name, value in os.environ.items() if name != "NUMBA_CACHE_DIR"} | {"PYTHONPATH": str(folder)} | environment
-    told = subprocess.run([sys.executable, "-c", ASKED], cwd=folder, env=environment, capture_output=True, text=True, check=True)
+    told = subprocess.run([sys.executable, "-P", "-c", ASKED], cwd=folder, env=environment, capture_output=True, text=True, check=True)
     return [int(one) for one in told.stdout.split()]
 
 
@@ -45,6 +45,12 @@ def test_a_source_that_no_loop_stands_on_changes_nothing(folder):
     (folder / "lib/retrieval/other.py").write_text("other = 1\n")
     (folder / "lib/files.py").write_text((folder / "lib/files.py").read_text() + "\n# changed\n")
     assert answer(folder) == [30, 1, 0]
+
+
+def test_a_checkout_that_is_reached_by_a_link_is_the_same(folder, tmp_path):
+    assert answer(folder) == [30, 0, 1]
+    (tmp_path / "link").symlink_to(folder)
+    assert answer(folder, PYTHONPATH=str(tmp_path / "link")) == [30, 1, 0]
 
 
 def test_the_cache_may_stand_in_a_folder_that_is_named(folder, tmp_path):

@@ -16,7 +16,7 @@ from lib import paths, sources
 
 @cache
 def _stamp(path: str) -> str:
-    module = ".".join(Path(path).relative_to(paths.ROOT).with_suffix("").parts)
+    module = ".".join(Path(path).resolve().relative_to(paths.ROOT).with_suffix("").parts)
     return json.dumps({name: digest for name, digest in sources.hashes(module).items() if name.startswith("lib.retrieval.")})
 
 
