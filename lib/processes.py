@@ -93,6 +93,22 @@ def attended(started: subprocess.Popen) -> Iterator[None]:
         raise
 
 
+def answer(what: str, module: str, *arguments: str, **options) -> str:
+    """What `python -m module arguments` prints; RuntimeError with its last line of stderr where `what` it does fails."""
+    started = child(module, *arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)
+    with attended(started):
+        told, error = started.communicate()
+    if started.returncode:
+        raise RuntimeError(f"{what} ended with {started.returncode}: {(error.strip().splitlines() or ['nothing printed'])[-1]}")
+    return told
+
+
+def memory(most: bool = True) -> float:
+    """The memory that this process holds, or the most that it has held, in MiB. Not by getrusage, whose peak outlives exec."""
+    wanted, status = "VmHWM:" if most else "VmRSS:", Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in status if line.startswith(wanted)) / 1024
+
+
 @contextmanager
 def one_sentence(module: str) -> Iterator[None]:
     """In a child: an error ends it with exit code 1 and one sentence on stderr, which begins with the module's name.

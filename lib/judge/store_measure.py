@@ -5,7 +5,6 @@
 
 import hashlib
 import json
-import subprocess
 import sys
 import time
 from collections import defaultdict
@@ -206,12 +205,7 @@ STEPS: dict[str, Callable[[Path, int], tuple[int, str]]] = {
 
 def child(step: str, run: Path, argument: int = 0) -> Measured:
     """One of STEPS in a fresh process, with the seed or the number of workers; RuntimeError with its last line where it fails."""
-    started = processes.child("lib.judge.store_measure", step, str(run), str(argument), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    with processes.attended(started):
-        told, error = started.communicate()
-    if started.returncode:
-        raise RuntimeError(f"{step} ended with {started.returncode}: {(error.strip().splitlines() or ['nothing printed'])[-1]}")
-    return Measured(**json.loads(told))
+    return Measured(**json.loads(processes.answer(step, "lib.judge.store_measure", step, str(run), str(argument))))
 
 
 def measured(step: str, run: Path, argument: int) -> Measured:
@@ -219,8 +213,7 @@ def measured(step: str, run: Path, argument: int) -> Measured:
     begun, cpu = time.perf_counter(), time.process_time()
     calls, digest = STEPS[step](run, argument)
     seconds, cpu_seconds = time.perf_counter() - begun, time.process_time() - cpu
-    status = Path("/proc/self/status").read_text().splitlines()  # not getrusage: its peak outlives exec
-    return Measured(step, seconds, cpu_seconds, next(int(line.split()[1]) for line in status if line.startswith("VmHWM:")) / 1024, calls, digest)
+    return Measured(step, seconds, cpu_seconds, processes.memory(), calls, digest)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ import json
 import math
 import os
 import re
-import subprocess
 import sys
 import time
 from collections import Counter
@@ -23,7 +22,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from lib import paths
+from lib import paths, processes
 from lib.retrieval import blocks as block_index
 from lib.retrieval import bm25, hits
 from lib.retrieval.hits import Hits
@@ -204,11 +203,9 @@ PEERS = ["bm25s"] if find_spec("bm25s") else []
 
 def child(way: str, folder: Path, documents: int, rounds: int) -> Measured:
     """Run one way in a fresh process; RuntimeError with the last line that it printed where it fails."""
-    command = [sys.executable, "-m", "lib.retrieval.bm25_measure", way, str(folder), str(documents), str(rounds)]
-    ended = subprocess.run(command, capture_output=True, text=True, cwd=paths.ROOT, env=os.environ | {"NUMBA_NUM_THREADS": "2"})
-    if ended.returncode:
-        raise RuntimeError(f"{way} ended with {ended.returncode}: {(ended.stderr.strip().splitlines() or ['nothing printed'])[-1]}")
-    return Measured(**json.loads(ended.stdout.splitlines()[-1]))
+    env = os.environ | {"NUMBA_NUM_THREADS": "2"}
+    told = processes.answer(way, "lib.retrieval.bm25_measure", way, str(folder), str(documents), str(rounds), cwd=paths.ROOT, env=env)
+    return Measured(**json.loads(told.splitlines()[-1]))
 
 
 def lists(way: str, folder: Path) -> Hits:
@@ -222,7 +219,7 @@ def measured(way: str, folder: Path, documents: int, rounds: int) -> Measured:
     queries = json.loads((folder / "queries.json").read_text())
     warm, _ = WAYS[way](folder, 200, queries[:8])
     warm(1)
-    before, cpu = _status("VmRSS"), time.process_time()
+    before, cpu = processes.memory(most=False), time.process_time()
     search, postings = WAYS[way](folder, documents, queries)
     build, laps, walls = time.process_time() - cpu, [], {1: [], 2: []}
     for _ in range(max(rounds, 1)):
@@ -233,17 +230,11 @@ def measured(way: str, folder: Path, documents: int, rounds: int) -> Measured:
             if threads == 1:
                 laps.append(time.process_time() - cpu)
                 listed = found
-    mib = (_status("VmHWM") - before) / 1024
+    mib = processes.memory() - before
     np.savez(folder / f"{way}.npz", doc=listed.doc, score=listed.score)
     digest = hashlib.sha256(listed.doc.tobytes() + listed.score.tobytes()).hexdigest()
     assert found.doc.tobytes() == listed.doc.tobytes() or way != "blocks"
     return Measured(build, min(laps), min(walls[1]), min(walls[2], default=float("nan")), mib, postings, digest)
-
-
-def _status(field: str) -> int:
-    """KiB. Not `getrusage`: its peak is the parent's where that was larger, for it outlives exec."""
-    found = Path("/proc/self/status").read_text().splitlines()
-    return next(int(line.split()[1]) for line in found if line.startswith(f"{field}:"))
 
 
 if __name__ == "__main__":

@@ -6,7 +6,6 @@
 import importlib
 import json
 import os
-import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -126,14 +125,14 @@ def measured(options: Options) -> Measured:
     rng = np.random.default_rng([options.seed, 2])
     rows = np.flatnonzero(rng.random(options.documents) >= options.removed).astype(np.int32)
     vectors, query = draw(len(rows), options.dimensions, [options.seed, 0]), draw(options.queries, options.dimensions, [options.seed, 1])
-    before = _status("VmRSS")
+    before = processes.memory(most=False)
     with threadpool_limits(1):
         ways = _ways(options, vectors, rows, query)
         if {"ours, bf16", "ours, int8", "ours, faiss"} & set(ways):
             importlib.import_module("lib.retrieval.dense_bf16")  # torch, and one thread of it
             importlib.import_module("torch").set_num_threads(1)
         first = {name: way() for name, way in ways.items()}
-        peak = _status("VmHWM")
+        peak = processes.memory()
         true = by_loop(vectors, rows, query[: options.few], options.k)
         if (first["ours, fp32"][: options.few] != true.doc).any():
             raise ArithmeticError("the lists are not those of float64 sums in order")
@@ -146,25 +145,14 @@ def measured(options: Options) -> Measured:
     ours = first["ours, fp32"]
     differing = {name: int((found != ours[: len(found)]).sum()) for name, found in first.items() if found is not None}
     blas = [f"{Path(pool['filepath']).parent.name}: {pool['internal_api']} {pool.get('architecture', '')}" for pool in threadpool_info() if pool["user_api"] == "blas"]
-    return Measured(seconds, wall, {name: count == 0 for name, count in differing.items()}, differing, (peak - before) / 1024, blas)
-
-
-def _status(field: str) -> int:
-    """KiB. Not `getrusage`: its peak outlives exec."""
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith(f"{field}:"))
+    return Measured(seconds, wall, {name: count == 0 for name, count in differing.items()}, differing, peak - before, blas)
 
 
 def child(options: Options, core: str = "") -> Measured:
     """In a fresh process, with OpenBLAS told its kernels where `core` names them; RuntimeError with the last line that it printed where it fails."""
     env = os.environ | {name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")} | ({"OPENBLAS_CORETYPE": core} if core else {})
     given = json.dumps(options._asdict())
-    started = processes.child("lib.retrieval.dense_measure", given, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env, cwd=paths.ROOT)
-    with processes.attended(started):
-        told, error = started.communicate()
-    if started.returncode:
-        raise RuntimeError(f"the dense search ended with {started.returncode}: {(error.strip().splitlines() or ['nothing printed'])[-1]}")
-    return Measured(**json.loads(told))
+    return Measured(**json.loads(processes.answer("the dense search", "lib.retrieval.dense_measure", given, env=env, cwd=paths.ROOT)))
 
 
 if __name__ == "__main__":

@@ -4,7 +4,6 @@
 """
 
 import json
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -151,12 +150,7 @@ class Measured(NamedTuple):
 def child(run: Path, weights: Mapping[str, int], k: int, workers: int = 1) -> Measured:
     """Fuse the run in a fresh process; RuntimeError with the last line that it printed where it fails."""
     config = json.dumps({"run": str(run), "weights": dict(weights), "k": k})
-    started = processes.child("lib.retrieval.fusion_measure", config, str(workers), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    with processes.attended(started):
-        told, error = started.communicate()
-    if started.returncode:
-        raise RuntimeError(f"the fusion ended with {started.returncode}: {(error.strip().splitlines() or ['nothing printed'])[-1]}")
-    return Measured(**json.loads(told))
+    return Measured(**json.loads(processes.answer("the fusion", "lib.retrieval.fusion_measure", config, str(workers))))
 
 
 def measured(config: dict, workers: int) -> Measured:
@@ -168,10 +162,8 @@ def measured(config: dict, workers: int) -> Measured:
     begun, cpu = time.perf_counter(), time.process_time()
     lines = engine.map(routes.fused, config, workers)
     seconds, cpu_seconds = time.perf_counter() - begun, time.process_time() - cpu
-    status = Path("/proc/self/status").read_text().splitlines()  # not getrusage: its peak outlives exec
-    peak = next(int(line.split()[1]) for line in status if line.startswith("VmHWM:")) / 1024
     repeats = {name: sum(line["repeats"][name] for line in lines) for name in config["weights"]}
-    return Measured(seconds, cpu_seconds, sum(line["timing"]["fusing"] for line in lines), peak, sum(line["rows"] for line in lines), repeats)
+    return Measured(seconds, cpu_seconds, sum(line["timing"]["fusing"] for line in lines), processes.memory(), sum(line["rows"] for line in lines), repeats)
 
 
 if __name__ == "__main__":

@@ -8,8 +8,6 @@ import gc
 import hashlib
 import json
 import math
-import resource
-import subprocess
 import sys
 import time
 from collections import defaultdict
@@ -233,7 +231,7 @@ def stream(drawn: Drawn, threads: int, checked: int, k: int = 100) -> Measured:
     found, *search = _timed(lambda: ngram.search(part, statistics(part), asked, k, threads=threads))
     return Measured(
         int(part.length.sum()), len(asked.word), asked.size, len(part.units.member), read[1], passed[1], search[1],
-        [read[0], passed[0], search[0]], resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        [read[0], passed[0], search[0]], processes.memory(),
         hashlib.sha256(found.doc.tobytes() + found.score.tobytes()).hexdigest(), _pairs(found, checked),
     )
 
@@ -241,11 +239,7 @@ def stream(drawn: Drawn, threads: int, checked: int, k: int = 100) -> Measured:
 def apart(drawn: Drawn, threads: int = 1, checked: int = 0) -> Measured:
     """`stream` in a process of its own, whose peak of memory is its own."""
     config = json.dumps({"drawn": drawn._asdict(), "threads": threads, "checked": checked})
-    with processes.child("lib.retrieval.ngram_measure", config, stdout=subprocess.PIPE, text=True) as started:
-        told, _ = started.communicate()
-    if started.returncode:
-        raise RuntimeError(f"the process that measures {drawn.documents:,} documents ended with {started.returncode}; its own message is above")
-    return Measured(**json.loads(told))
+    return Measured(**json.loads(processes.answer(f"measuring {drawn.documents:,} documents", "lib.retrieval.ngram_measure", config)))
 
 
 if __name__ == "__main__":

@@ -5,7 +5,6 @@ lib.routing, `labels`, one of TABLES, or `score 2 by rank`.
 """
 
 import json
-import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -38,8 +37,7 @@ def _timed(step: str, does: Callable[[], int]) -> Measured:
     begun, cpu = time.perf_counter(), time.process_time()
     rows = does()
     seconds, cpu_seconds = time.perf_counter() - begun, time.process_time() - cpu
-    status = Path("/proc/self/status").read_text().splitlines()  # not getrusage: its peak outlives exec
-    return Measured(step, seconds, cpu_seconds, next(int(line.split()[1]) for line in status if line.startswith("VmHWM:")) / 1024, rows)
+    return Measured(step, seconds, cpu_seconds, processes.memory(), rows)
 
 
 def routed(run: Path, stage: str, config: dict = CONFIG) -> int:
@@ -87,12 +85,7 @@ def tabled(run: Path, table: str) -> int:
 
 def child(run: Path, *what: str) -> list[Measured]:
     """Do some steps in one fresh process; RuntimeError with the last line that it printed where it fails."""
-    started = processes.child("lib.stats.routing_measure", str(run), *what, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    with processes.attended(started):
-        told, error = started.communicate()
-    if started.returncode:
-        raise RuntimeError(f"{', '.join(what)} ended with {started.returncode}: {(error.strip().splitlines() or ['nothing printed'])[-1]}")
-    return [Measured(*row) for row in json.loads(told)]
+    return [Measured(*row) for row in json.loads(processes.answer(", ".join(what), "lib.stats.routing_measure", str(run), *what))]
 
 
 def answered(run: Path, sets: tuple[str, ...], seed: int) -> None:

@@ -6,7 +6,6 @@ files spell them. A peer's rows are compared as they stand, its columns named `d
 
 import hashlib
 import json
-import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -14,7 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
-from lib import files, ids, paths
+from lib import files, ids, paths, processes
 from lib.qrels.near_duplicates import near, near_schema
 
 
@@ -76,11 +75,7 @@ PEERS = [name for name in ("polars", "duckdb") if find_spec(name)] + ["arrow_dat
 
 def child(way: str, folder: Path, ids_file: Path, cache: Path) -> Measured:
     """Run one way in a fresh process; RuntimeError with the last line that it printed where it fails."""
-    command = [sys.executable, "-m", "lib.qrels.near_duplicates.near_measure", way, folder, ids_file, cache]
-    ended = subprocess.run([str(part) for part in command], capture_output=True, text=True, cwd=paths.ROOT)
-    if ended.returncode:
-        raise RuntimeError(f"{way} ended with {ended.returncode}: {(ended.stderr.strip().splitlines() or ['nothing printed'])[-1]}")
-    return Measured(**json.loads(ended.stdout))
+    return Measured(**json.loads(processes.answer(way, "lib.qrels.near_duplicates.near_measure", way, str(folder), str(ids_file), str(cache), cwd=paths.ROOT)))
 
 
 def race(ways: list[str], rounds: int, folder: Path, ids_file: Path, cache: Path) -> dict[str, Measured]:
@@ -106,11 +101,11 @@ def measured(way: str, folder: Path, docids: list[str], cache: Path) -> Measured
         __import__(way)
     elif way == "arrow_dataset":
         __import__("pyarrow.dataset")
-    before, start, cpu = _status("VmRSS"), time.perf_counter(), time.process_time()
+    before, start, cpu = processes.memory(most=False), time.perf_counter(), time.process_time()
     found = WAYS[way](folder, docids, cache)
-    seconds, cpu_seconds, peak = time.perf_counter() - start, time.process_time() - cpu, _status("VmHWM")
+    seconds, cpu_seconds, peak = time.perf_counter() - start, time.process_time() - cpu, processes.memory()
     listed = _listed(found)
-    return Measured(seconds, cpu_seconds, (peak - before) / 1024, len(listed), hashlib.sha256(json.dumps(listed).encode()).hexdigest())
+    return Measured(seconds, cpu_seconds, peak - before, len(listed), hashlib.sha256(json.dumps(listed).encode()).hexdigest())
 
 
 def _listed(found) -> list:
@@ -121,12 +116,6 @@ def _listed(found) -> list:
         return sorted([row.docid, [list(pair) for pair in row.duplicates]] for row in found)
     rows = found.to_pylist() if hasattr(found, "to_pylist") else found.to_dicts()
     return sorted([ids.api(row["doc_id"]), [list(pair.values()) for pair in row["duplicates"] or []]] for row in rows)
-
-
-def _status(field: str) -> int:
-    """KiB. Not `getrusage`: its peak is the parent's where that was larger, for it outlives exec."""
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith(f"{field}:"))
 
 
 if __name__ == "__main__":
