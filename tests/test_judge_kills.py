@@ -5,7 +5,6 @@ import random
 import signal
 import time
 from collections import Counter
-from pathlib import Path
 
 import psutil
 import pytest

@@ -7,7 +7,6 @@
 import asyncio
 import json
 import re
-import subprocess
 import sys
 import tempfile
 import time
@@ -195,10 +194,7 @@ async def _memory(url: str, run: Path, few: int, flying: int, driver: str) -> di
 
 
 def _child(*words: object) -> dict:
-    done = subprocess.run([sys.executable, "-m", "lib.judge.client_measure", *map(str, words)], capture_output=True, text=True)
-    if done.returncode:
-        raise RuntimeError(f"client_measure {' '.join(map(str, words))} failed: {done.stderr.strip()[-500:]}")
-    return json.loads(done.stdout)
+    return json.loads(processes.answer(" ".join(map(str, words)), "lib.judge.client_measure", *map(str, words)))
 
 
 def race(url: str, characters: int, calls: int, flying: int, rounds: int) -> dict[str, Lap]:
