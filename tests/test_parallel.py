@@ -75,6 +75,27 @@ def test_less_than_one_thread_is_refused(threads):
             work(print, [1] if work is parallel.each else 1, threads)
 
 
+def test_an_interrupt_is_an_interrupt_wherever_it_comes():
+    ended("""
+import signal
+from lib.retrieval import bm25, ngram
+texts = [f"v{i % 997} w{i % 89} x{i % 7} y{i % 13} z{i % 11} " * 100 for i in range(2000)]
+routes = [lambda: ngram.top(texts, texts[:400], threads=2), lambda: bm25.top(texts, texts[:5], threads=2)]
+interrupts = 0
+for search in routes:
+    search()  # compiled
+    for wait in range(1, 13):
+        try:
+            signal.setitimer(signal.ITIMER_REAL, 0.005 * wait)
+            signal.signal(signal.SIGALRM, signal.default_int_handler)
+            search()
+            signal.setitimer(signal.ITIMER_REAL, 0)
+        except KeyboardInterrupt:
+            interrupts += 1
+assert interrupts > 3, interrupts
+""")
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 def test_a_forked_child_has_threads_of_its_own():
     ended("""

@@ -40,7 +40,10 @@ class Home(_Sources, caching.UserWideCacheLocator):
 
 
 def compiled(function=None, **options):
-    """Compile a loop that holds no lock; `options` are numba's."""
+    """Compile a loop that holds no lock; `options` are numba's.
+
+    One that Python calls gives numbers and fills arrays: an interrupt that waits while an array is handed out becomes a SystemError.
+    """
     if function is None:
         return partial(compiled, **options)
     before = numba.config.CACHE_LOCATOR_CLASSES

@@ -236,34 +236,23 @@ def match(places, hashes, clean, edge, key, first, n, slots, room, at, word, key
 
 
 @compiled
-def find(data, start, cuts, largest, n, bits, slots, room, at, word, key_of, words, words_start, length):
-    """The known grams of texts, each once a text: their numbers, and the rows of their texts, which ascend. `length` gets the words of each text.
+def find(data, start, cuts, block, eights, edge, key, places, hashes, n, bits, slots, room, at, word, key_of, words, words_start, length, found, unit, doc):
+    """The known grams of texts, each once a text: `unit` and `doc` get their numbers and the rows of their texts, which ascend, from `found` on.
 
-    The texts are read block by block, `cuts` and `largest` as lib.retrieval.word_kernels.blocks gives them: nobody waits for
-    another thread before the last one is read.
+    The texts are read block by block from `block` on, nobody waiting for another thread meanwhile; `length` gets the words of each.
+    The block where the next one may be too much for `unit` and `doc`, or the last, and how many are found.
     """
-    eights, edge, key = word_kernels.room(largest)
-    places, hashes = np.empty(len(key), np.int32), np.empty(len(key), np.uint64)
-    unit, doc, found = np.empty(len(start), np.int32), np.empty(len(start), np.int32), 0
-    for block in range(len(cuts) - 1):
+    while block < len(cuts) - 1 and found + len(key) <= len(unit):
         a, b = cuts[block], cuts[block + 1]
-        here, first = word_kernels.read(data, start[a : b + 1], eights, edge, key)
+        first = np.empty(b - a + 1, np.int64)
+        here = word_kernels.read(data, start[a : b + 1], eights, edge, key, first)
         kept = sift(key[:here], n, bits, places, hashes)
-        if found + kept > len(unit):
-            unit, doc = _longer(unit, found, 2 * (found + kept)), _longer(doc, found, 2 * (found + kept))
         found += match(places[:kept], hashes[:kept], eights.view(np.uint8), edge, key[:here], first, n, slots, room, at, word,
                        key_of, words, words_start, a, unit[found:], doc[found:])  # fmt: skip
         for i in range(b - a):
             length[a + i] = first[i + 1] - first[i]
-    return unit[:found].copy(), doc[:found].copy()
-
-
-@compiled
-def _longer(values, size, room):
-    """The first `size` values, with room for more."""
-    longer = np.empty(room, values.dtype)
-    longer[:size] = values[:size]
-    return longer
+        block += 1
+    return block, found
 
 
 @compiled

@@ -115,12 +115,24 @@ def _numbered(word: np.ndarray, first: np.ndarray, key: np.ndarray, n: int, wind
 def _find(texts: Documents, queries: Queries, first: int) -> Found:
     """What the documents from row `first` on hold, TEXTS of them at most."""
     read, known = tokenizer.of(texts[first : first + TEXTS]), queries.vocabulary
-    length = np.empty(len(read.start) - 1, np.int64)
-    unit, doc = grams.find(
-        *read, *tokenizer.blocks(read), queries.n, queries.bits, queries.slots, queries.room, queries.at, queries.word,
-        queries.key, known.data, known.start, length,
-    )  # fmt: skip
-    return Found(unit, doc, length)
+    cuts, largest = tokenizer.blocks(read)
+    eights, edge, key = tokenizer.room(largest)
+    places, hashes, length = np.empty(len(key), np.int32), np.empty(len(key), np.uint64), np.empty(len(read.start) - 1, np.int64)
+    unit, doc, block, found = np.empty(0, np.int32), np.empty(0, np.int32), 0, 0
+    while block < len(cuts) - 1:
+        unit, doc = _longer(unit[:found], 2 * len(key)), _longer(doc[:found], 2 * len(key))
+        block, found = grams.find(
+            *read, cuts, block, eights, edge, key, places, hashes, queries.n, queries.bits, queries.slots, queries.room, queries.at, queries.word,
+            queries.key, known.data, known.start, length, found, unit, doc,
+        )  # fmt: skip
+    return Found(unit[:found].copy(), doc[:found].copy(), length)
+
+
+def _longer(values: np.ndarray, more: int) -> np.ndarray:
+    """The values, with room for more."""
+    longer = np.empty(len(values) + more, values.dtype)
+    longer[: len(values)] = values
+    return longer
 
 
 def _joined(parts: Iterable[Found]) -> Found:

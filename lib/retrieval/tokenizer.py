@@ -94,18 +94,25 @@ def of(texts: Sequence[str] | pa.Array | pa.ChunkedArray) -> Texts:
 
 def blocks(texts: Texts) -> tuple[np.ndarray, int]:
     """Where each block of texts begins, int64, the end at last, and the bytes of the largest with the end of each text."""
-    cuts, largest = word_kernels.blocks(texts.start, BLOCK)
+    cuts = np.zeros(len(texts.start), np.int64)
+    count, largest = word_kernels.blocks(texts.start, BLOCK, cuts)
     if largest >= 2**31:
         raise ValueError(f"a text of {largest - 1:,} bytes is too long to be read; cut it below 2 GiB")
-    return cuts, largest
+    return cuts[: count + 1], largest
+
+
+def room(largest: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Where blocks are read one after the other: uint64 of their bytes, edges and keys."""
+    return np.zeros(largest // 8 + 3 * word_kernels.LANE // 8, np.uint64), np.empty(largest + 2, np.int32), np.empty(largest // 2 + 1, np.uint64)
 
 
 def read(texts: Texts) -> Iterator[tuple[int, Words]]:
     """The words of texts, block by block, each with its first text; a block holds whole texts, at least one."""
     cuts, largest = blocks(texts)
-    eights, edge, key = word_kernels.room(largest)
+    eights, edge, key = room(largest)
     for a, b in pairwise(cuts.tolist()):
-        words, first = word_kernels.read(texts.data, texts.start[a : b + 1], eights, edge, key)
+        first = np.empty(b - a + 1, np.int64)
+        words = word_kernels.read(texts.data, texts.start[a : b + 1], eights, edge, key, first)
         yield a, Words(eights.view(np.uint8), edge[: 2 * words], key[:words], first)
 
 

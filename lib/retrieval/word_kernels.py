@@ -125,30 +125,27 @@ def first_words(edge, words, begin, first):
 
 
 @compiled
-def blocks(start, size):
-    """Cut texts into blocks of whole texts, at most `size` bytes or one text each: where each begins, the end at last, and the room that the largest takes."""
-    cuts, n, largest, texts = np.zeros(len(start), np.int64), 0, np.int64(0), len(start) - 1
+def blocks(start, size, cuts):
+    """Cut texts into blocks of whole texts, at most `size` bytes or one text each.
+
+    `cuts`, whose first is 0, gets where the next ones begin, the end at last; how many blocks, and the room that the largest takes.
+    """
+    n, largest, texts = 0, np.int64(0), len(start) - 1
     while cuts[n] < texts:
         a = b = cuts[n]
         while b == a or b < texts and start[b + 1] - start[a] <= size:
             b += 1
         n += 1
         cuts[n], largest = b, max(largest, start[b] - start[a] + b - a)
-    return cuts[: n + 1], largest
+    return n, largest
 
 
 @compiled
-def room(largest):
-    """Where the blocks of texts are read one after the other: `eights`, `edge` and `key`."""
-    return np.zeros(largest // 8 + 3 * LANE // 8, np.uint64), np.empty(largest + 2, np.int32), np.empty(largest // 2 + 1, np.uint64)
-
-
-@compiled
-def read(data, start, eights, edge, key):
-    """Read the words of a block of texts; how many there are, and the first word of each text, with their number at last."""
-    begin, first = np.empty(len(start), np.int64), np.empty(len(start), np.int64)
+def read(data, start, eights, edge, key, first):
+    """Read the words of a block of texts; how many there are. `first` gets the first word of each text, and their number at last."""
+    begin = np.empty(len(start), np.int64)
     lanes = lower(data, start, eights.view(np.uint8), begin)
     words = edges(eights, lanes, edge)
     keys(eights, edge, key[:words])
     first_words(edge, words, begin, first)
-    return words, first
+    return words
