@@ -12,10 +12,10 @@ run: $(STAMP)
 	@$(BIN)/python -m lib.plan runs/sample.yaml
 
 test: $(STAMP)
-	$(BIN)/python -m pytest -q -n 2 --dist loadfile -m "not slow and not browser"
+	$(BIN)/python -m pytest -q -n 2 --dist loadfile -m "not slow and not peers and not browser"
 
 test-all: $(STAMP) $(MORE)
-	$(BIN)/python -m pytest -q -n 2 --dist loadfile -m "slow and not browser"
+	$(BIN)/python -m pytest -q -n 2 --dist loadfile -m "(slow or peers) and not browser"
 
 test-browser: $(STAMP) $(BROWSER)
 	$(BIN)/python -m pytest -q -m browser

@@ -1,7 +1,6 @@
 """Dense search beside a float64 loop over all documents, and the vectors it refuses."""
 
 import json
-from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +12,7 @@ from lib.retrieval import dense, dense_bf16, dense_int8, dense_kernels, hits
 from route_lists import listed
 
 CASE = json.loads((Path(__file__).parent / "cases/07-dense-bad-vectors-and-bit-mask.json").read_text())
-HERE = [name for name in dense.BACKENDS if name != "faiss" or find_spec("faiss")]
+BACKENDS = [pytest.param(name, marks=pytest.mark.peers) if name == "faiss" else name for name in dense.BACKENDS]
 
 
 def by_loop(vectors: np.ndarray, query: np.ndarray, removed: np.ndarray, k: int) -> list[tuple[int, float]]:
@@ -131,7 +130,7 @@ def test_the_bound_holds_for_tiny_and_large_vectors(scale):
         assert listed(dense.top(vectors, query[:5], 20), i) == expected
 
 
-@pytest.mark.parametrize("backend", HERE)
+@pytest.mark.parametrize("backend", BACKENDS)
 def test_a_sum_that_lies_on_the_border_of_two_floats_is_that_of_the_loop(backend):
     """1 + 2^-24 lies halfway between two float32: in order the loop loses each 2^-54 after it, a sum by lanes would not; one 2^-52 more lies above."""
     borders = np.full((4, 64), 2.0**-54, np.float32)
@@ -144,7 +143,7 @@ def test_no_vector_is_longer_than_the_longest():
     assert dense.documents(np.array([[3.0, 4.0], *[[0.0, 0.1]] * 9])).longest >= 5
 
 
-@pytest.mark.parametrize("backend", HERE)
+@pytest.mark.parametrize("backend", BACKENDS)
 def test_a_score_of_zero_is_the_zero_of_the_loop(backend):
     for documents, query in (([[0.0, 1.0], [0.0, -1.0]], [1.0, 0.0]), ([[1e-30, 0.0], [-1e-30, 0.0]], [1e-30, 1.0])):
         found = dense.top(np.array(documents), np.array([query]), 2, backend=backend)
@@ -168,7 +167,7 @@ def test_threads_and_document_parts_change_nothing():
     assert one.doc.tobytes() == merged.doc.tobytes() and one.score.tobytes() == merged.score.tobytes()
 
 
-@pytest.mark.parametrize("backend", HERE)
+@pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("dimensions", [3, 40, 384])
 def test_every_backend_gives_the_lists_of_the_loop(backend, dimensions, monkeypatch):
     rng = np.random.default_rng(dimensions)
@@ -183,7 +182,7 @@ def test_every_backend_gives_the_lists_of_the_loop(backend, dimensions, monkeypa
             assert listed(found, i) == by_loop(vectors, query[i], removed, k)
 
 
-@pytest.mark.parametrize("backend", HERE)
+@pytest.mark.parametrize("backend", BACKENDS)
 def test_heaps_are_carried_over_document_parts_in_any_order(backend):
     rng = np.random.default_rng(7)
     vectors, query = dense.normalise(rng.normal(size=(900, 48)), range(900)), dense.normalise(rng.normal(size=(6, 48)), range(6))
@@ -195,7 +194,7 @@ def test_heaps_are_carried_over_document_parts_in_any_order(backend):
     assert carried.doc.tobytes() == whole.doc.tobytes() and carried.score.tobytes() == whole.score.tobytes()
 
 
-@pytest.mark.parametrize("backend", HERE)
+@pytest.mark.parametrize("backend", BACKENDS)
 def test_a_query_whose_certificate_fails_is_searched_again_document_by_document(backend, monkeypatch):
     """More documents than are kept lie within the bound of the k-th: nearly equal ones, and 60 that are equal."""
     rng = np.random.default_rng(8)
@@ -231,7 +230,7 @@ def test_the_bound_of_rounded_products_holds_on_the_processor_and_by_blocks_as_o
             assert (true[i, left] <= found.dropped[i] + wide[i]).all()
 
 
-@pytest.mark.parametrize("backend", HERE)
+@pytest.mark.parametrize("backend", BACKENDS)
 def test_what_rounding_of_whole_numbers_hides_is_searched_again(backend):
     """Vectors that bf16 holds exactly: only the rounding of the products, to even numbers above 256, says how far they may be off."""
     rng = np.random.default_rng(5)

@@ -293,9 +293,11 @@ def test_the_generator_writes_the_same_rows_again_and_both_ends_agree(tmp_path):
         near_files.write(tmp_path / "three", 2, 3)
 
 
+@pytest.mark.peers
 @pytest.mark.parametrize("row_group", [100, 1 << 20])
 def test_the_rows_are_those_of_a_polars_scan(tmp_path, row_group):
-    polars = pytest.importorskip("polars", reason="polars comes with pip install -r requirements-bench.lock")
+    import polars
+
     near_files.write(tmp_path, 4000, 3, seed=2, paired=0.6, row_group=row_group)
     docids = near_files.docids(4000, 3, np.random.default_rng(0).choice(4000, 400, replace=False))
     scanned = polars.scan_parquet(tmp_path / "*.parquet").filter(polars.col("doc_id").is_in(docids)).collect().to_dicts()
